@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace modeld {
+
+/// A file of the source tree whose bytes are part of the program (cmake/embed.cmake).
+struct EmbeddedFile {
+  std::string_view name; ///< without folders
+  std::string_view text;
+};
+
+namespace contracts {
+/// index.sql, migrations and openapi.yaml.
+std::span<const EmbeddedFile> files();
+} // namespace contracts
+
+namespace architectures {
+/// One TOML file for each model family.
+std::span<const EmbeddedFile> files();
+} // namespace architectures
+
+} // namespace modeld

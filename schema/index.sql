@@ -1,0 +1,2 @@
+-- The index of a store. It holds nothing that the manifests could not rebuild, except jobs.
+-- user_version 1. Every statement that uses it is in store/index.cpp.
