@@ -1,0 +1,66 @@
+# The front door. `make` builds; `make demo` and `make test` also install what they need first.
+
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr
+DESTDIR ?=
+# A fresh clone in another folder finds the objects of the last one.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+CTEST := ctest --output-on-failure -j $(JOBS)
+
+.PHONY: build deps demo test test-all sanitize bench fuzz stress tsan format check-format tidy install clean
+
+build:
+	@[ -f build/build.ninja ] || cmake --preset dev
+	cmake --build build -j $(JOBS)
+
+deps:
+	./deps/install.sh
+
+demo: deps build
+	./demo/run.sh build/bin
+
+# Everything that a change must pass: all tests, then what parses once more under the sanitizers.
+test: deps check-format build
+	$(CTEST) --test-dir build
+	$(MAKE) --no-print-directory sanitize
+
+# Address and undefined-behaviour sanitizers over the code that reads what strangers wrote.
+SANITIZED := schema validate quantize
+sanitize:
+	@[ -f build-asan-ubsan/build.ninja ] || cmake --preset asan-ubsan
+	cmake --build build-asan-ubsan -j $(JOBS) --target $(SANITIZED:%=%_tests)
+	$(CTEST) --test-dir build-asan-ubsan -L '^($(subst $() ,|,$(SANITIZED)))$$'
+
+tsan:
+	@[ -f build-tsan/build.ninja ] || cmake --preset tsan
+	cmake --build build-tsan -j $(JOBS)
+	$(CTEST) --test-dir build-tsan -LE 'interop|ground'
+
+bench:
+	@[ -f build-bench/build.ninja ] || cmake --preset bench
+	cmake --build build-bench -j $(JOBS)
+	./tests/bench/run.sh build-bench/bin
+
+fuzz:
+	@[ -f build-fuzz/build.ninja ] || cmake --preset fuzz
+	cmake --build build-fuzz -j $(JOBS)
+	./tests/fuzz/run.sh build-fuzz/bin
+
+SOURCES = $(shell git ls-files '*.hpp' '*.cpp')
+format:
+	clang-format-14 -i $(SOURCES)
+
+check-format:
+	@clang-format-14 --dry-run --Werror $(SOURCES)
+
+tidy:
+	@[ -f build-tidy/build.ninja ] || cmake --preset tidy
+	cmake --build build-tidy -j $(JOBS)
+
+install: build
+	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build build-*
