@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fetch/host.hpp"
+#include "fetch/token.hpp"
+#include "schema/digest.hpp"
+#include "schema/model_ref.hpp"
+#include "schema/result.hpp"
+#include "schema/snapshot.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace modeld::fetch {
+
+/// Every limit of the client (design rule 6). Proxies come from the environment, as in curl:
+/// HTTPS_PROXY, http_proxy, ALL_PROXY, NO_PROXY.
+struct HubOptions {
+  /// Scheme, host, port and path prefix of the Hub; a prefix is kept, a '/' at the end is not.
+  std::string endpoint = "https://huggingface.co";
+  std::string user_agent; ///< empty: "modeld/<version>"
+  std::string ca_bundle;  ///< a PEM file; empty: the system's
+
+  std::chrono::milliseconds connect_timeout{10'000};
+  /// A connection slower than this for this long is dropped and replaced.
+  std::uint64_t low_speed_bytes_per_second = 1024;
+  std::chrono::milliseconds low_speed_time{30'000};
+  /// Failures in a row without one new byte before a request is given up.
+  unsigned max_attempts = 6;
+  /// Waiting of one call, in all, for failures and rate limits.
+  std::chrono::milliseconds retry_budget{15 * 60'000};
+  /// New signed addresses for one file; they do not count as failures.
+  unsigned max_renewals = 1000;
+  unsigned max_redirects = 5;
+
+  unsigned max_parallel = 8;               ///< transfers at once
+  std::size_t max_answer_bytes = 64 << 20; ///< of an API answer
+  std::size_t max_pages = 10'000;          ///< of a listing
+  std::size_t max_files = 1'000'000;       ///< of a repository
+};
+
+/// A revision, looked up once: every file then comes from this commit, even if the branch moves.
+struct Resolved {
+  RepoId repo; ///< its name now; differs from the one asked for where it was renamed
+  GitOid commit;
+  bool is_private = false;
+  bool gated = false;
+};
+
+/// One file to fetch.
+struct Download {
+  ListedFile file;
+  std::uint64_t offset = 0; ///< bytes that are in the sink already; at most file.size
+  ByteSink* sink = nullptr; ///< gets the bytes from `offset` on, in order; owned by the caller
+};
+
+/// The Hub client: a job makes one and uses it on one thread; connections are kept between calls.
+/// The token goes to the endpoint's exact origin (scheme, host, port) and nowhere else.
+///
+/// Errors: not_found (repository, revision or file; details name which: "missing"), denied (token
+/// missing, refused or not approved; the hint names the page to visit), net_transient (budget used
+/// up), net_permanent (an answer that no retry makes right), malformed (an answer breaks the
+/// protocol), cancelled. Addresses in messages have no query and no user information.
+class HubClient {
+public:
+  /// invalid_argument for an endpoint that is not http or https.
+  static Result<HubClient> create(HubOptions options);
+  ~HubClient();
+  HubClient(HubClient&&) noexcept;
+  HubClient& operator=(HubClient&&) noexcept;
+
+  /// A branch, a tag, refs/pr/N, a commit, or a unique beginning of one where the Hub knows it.
+  Result<Resolved> resolve(const RepoId& repo, std::string_view revision, const Token& token,
+                           Host& host);
+
+  /// Every file of the commit, sorted by path, each once. Reads all pages, or fails.
+  Result<std::vector<ListedFile>> list(const RepoId& repo, const GitOid& commit, const Token& token,
+                                       Host& host);
+
+  /// Fetches many files at once over one set of connections. Returns when all are done, or with
+  /// the first error that retrying did not mend; what the sinks have then stays good to resume.
+  Result<void> download(const RepoId& repo, const GitOid& commit,
+                        std::span<const Download> downloads, const Token& token,
+                        DownloadHost& host);
+
+private:
+  struct Impl;
+  explicit HubClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace modeld::fetch
