@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/command.hpp"
+
+namespace modeld::daemon {
+
+void add_version(CLI::App& app, CommandContext& context);
+
+} // namespace modeld::daemon

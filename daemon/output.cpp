@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/output.hpp"
+
+#include "daemon/terminal_text.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace modeld::daemon {
+namespace {
+
+void write_line(std::FILE* file, std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), file);
+  std::fputc('\n', file);
+}
+
+bool can_draw() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+} // namespace
+
+Output::Output() : terminal_(can_draw()) {}
+
+void Output::result(std::string_view line) {
+  progress({});
+  write_line(stdout, line);
+}
+
+void Output::result(const boost::json::object& object) {
+  progress({});
+  write_line(stdout, boost::json::serialize(object));
+}
+
+void Output::message(std::string_view line) {
+  if (quiet_) return;
+  progress({});
+  write_line(stderr, terminal_lines(line));
+}
+
+void Output::progress(std::string_view line) {
+  if (!terminal_ || quiet_ || (line.empty() && !drawn_)) return;
+  // Carriage return and "erase to the end of the line" (ECMA-48 EL).
+  fmt::print(stderr, "\r{}\033[K", terminal_text(line));
+  std::fflush(stderr);
+  drawn_ = !line.empty();
+}
+
+void Output::error(const Error& error) {
+  progress({});
+  if (json_)
+    write_line(stdout,
+               boost::json::serialize(boost::json::object{{"error", error_to_json(error)}}));
+  if (!error.hint.empty()) write_line(stderr, "hint: " + terminal_text(error.hint));
+  write_line(stderr,
+             fmt::format("error: {} [{}]", terminal_text(error.message), info(error.code).slug));
+}
+
+bool Output::flush() {
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
+boost::json::object error_to_json(const Error& error) {
+  boost::json::object details;
+  for (const auto& [name, value] : error.details) {
+    details[name] = value;
+  }
+  return {{"code", info(error.code).slug},
+          {"message", error.message},
+          {"hint", error.hint},
+          {"details", std::move(details)}};
+}
+
+} // namespace modeld::daemon

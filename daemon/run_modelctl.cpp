@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/command.hpp"
+#include "daemon/paths.hpp"
+#include "daemon/version_text.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <exception>
+#include <sstream>
+#include <string>
+
+namespace modeld::daemon {
+namespace {
+
+constexpr int k_usage_status = 2;
+
+void add_globals(CLI::App& app, CommandContext& context, bool& json, bool& quiet) {
+  app.fallthrough();
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text("modelctl"));
+  app.set_help_all_flag("--help-all", "Print the help of every command");
+  app.add_option("--socket", context.socket, "The daemon's socket")->envname("MODELD_SOCKET");
+  app.add_flag("--json", json, "One JSON object on stdout");
+  app.add_flag("-q,--quiet", quiet, "No progress and no messages, errors only");
+}
+
+int usage_error(CLI::App& app, Output& out, const CLI::ParseError& error) {
+  std::ostringstream result;
+  std::ostringstream ignored;
+  if (error.get_exit_code() == 0) { // --help, --version
+    app.exit(error, result, ignored);
+    std::string text = result.str();
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    out.result(text);
+    return 0;
+  }
+  out.error(Error{Errc::invalid_argument, error.what(), "see modelctl --help", {}, 0});
+  return k_usage_status;
+}
+
+// Exceptions of libraries stop here and become an error of ours.
+Result<int> guarded_run(const CommandContext& context) {
+  try {
+    return context.run();
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::internal, "running the command: out of memory");
+  } catch (const std::exception& error) {
+    return fail(Errc::internal, fmt::format("running the command: {}", error.what()));
+  }
+}
+
+} // namespace
+
+int run_modelctl(int argc, char** argv) {
+  CommandContext context;
+  CLI::App app("Model repository: pull, convert, quantize and use models", "modelctl");
+  bool json = false;
+  bool quiet = false;
+  add_globals(app, context, json, quiet);
+  add_commands(app, context);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    context.out.set_json(json);
+    return usage_error(app, context.out, error);
+  }
+  context.out.set_json(json);
+  context.out.set_quiet(quiet);
+  if (context.socket.empty()) context.socket = default_socket();
+  auto status = guarded_run(context);
+  if (!status) {
+    context.out.error(status.error());
+    status = info(status.error().code).exit_status;
+  }
+  if (!context.out.flush() && *status == 0) {
+    context.out.error(
+        Error{Errc::io, "writing the result to stdout: it did not arrive", {}, {}, 0});
+    return info(Errc::io).exit_status;
+  }
+  return *status;
+}
+
+} // namespace modeld::daemon

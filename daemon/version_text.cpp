@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/version_text.hpp"
+
+#include "schema/version.hpp"
+
+#include <fmt/format.h>
+
+namespace modeld::daemon {
+
+std::string version_text(std::string_view program) {
+  return fmt::format("{} {}\nconverter {} (reference: {})", program, k_version, k_converter_version,
+                     k_reference);
+}
+
+} // namespace modeld::daemon
