@@ -68,6 +68,9 @@ struct GgufModel {
   std::vector<GgufTensor> tensors;
   std::uint32_t alignment = 32;
   bool big_endian = false;
+  /// The file ends after the metadata, without the padding that tensor data would need. Only where
+  /// there are no tensors.
+  bool vocabulary_only = false;
 
   const GgufValue* find(std::string_view key) const;
   /// Writes over the value of a key that is there, in place; else appends.
