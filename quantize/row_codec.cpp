@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/row_codec.hpp"
 
-#include "quantize/reference/float_rows.hpp"
+#include "quantize/reference/codecs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,13 +9,11 @@
 namespace modeld::quantize {
 namespace {
 
-using enum TensorType;
-using enum ImportanceUse;
-
 constexpr std::array k_scalar{
-    RowCodec{f32, ignored, reference::quantize_f32, reference::dequantize_f32},
-    RowCodec{f16, ignored, reference::quantize_f16, reference::dequantize_f16},
-    RowCodec{bf16, ignored, reference::quantize_bf16, reference::dequantize_bf16},
+    &reference::f32_codec,  &reference::f16_codec,  &reference::bf16_codec, &reference::q4_0_codec,
+    &reference::q4_1_codec, &reference::q5_0_codec, &reference::q5_1_codec, &reference::q8_0_codec,
+    &reference::q2_k_codec, &reference::q3_k_codec, &reference::q4_k_codec, &reference::q5_k_codec,
+    &reference::q6_k_codec,
 };
 
 // Types that are stored but are never weights.
@@ -25,8 +23,8 @@ constexpr RowCodec k_none{};
 
 const RowCodec& scalar_codec(TensorType type) {
   const auto* at = std::find_if(k_scalar.begin(), k_scalar.end(),
-                                [type](const RowCodec& c) { return c.type == type; });
-  return at == k_scalar.end() ? k_none : *at;
+                                [type](const RowCodec* c) { return c->type == type; });
+  return at == k_scalar.end() ? k_none : **at;
 }
 
 const RowCodec& codec(TensorType type) {

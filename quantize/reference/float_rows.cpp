@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/reference/float_rows.hpp"
-
+#include "quantize/reference/codecs.hpp"
 #include "quantize/reference/half.hpp"
+
+// F32, F16 and BF16: one element is a block. Importance weights are ignored.
 
 namespace modeld::quantize::reference {
 namespace {
@@ -19,8 +20,6 @@ void from_halves(const std::byte* in, std::uint64_t count, float* out) {
     out[i] = Convert(load_u16(in + 2 * i));
   }
 }
-
-} // namespace
 
 void quantize_f32(const float* in, std::uint64_t rows, std::uint64_t row_elements,
                   const float* /*importance*/, std::byte* out) {
@@ -51,5 +50,11 @@ void dequantize_bf16(const std::byte* in, std::uint64_t rows, std::uint64_t row_
                      float* out) {
   from_halves<bf16_to_f32>(in, rows * row_elements, out);
 }
+
+} // namespace
+
+const RowCodec f32_codec{TensorType::f32, ImportanceUse::ignored, quantize_f32, dequantize_f32};
+const RowCodec f16_codec{TensorType::f16, ImportanceUse::ignored, quantize_f16, dequantize_f16};
+const RowCodec bf16_codec{TensorType::bf16, ImportanceUse::ignored, quantize_bf16, dequantize_bf16};
 
 } // namespace modeld::quantize::reference

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "quantize/reference/half.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+// How each quantized block lies in memory and in GGUF: bytes only, so a block may start at any
+// address, and numbers of more than one byte are little endian. x is the weight that a level q
+// stands for. The layouts are ggml's (0.23.0).
+
+namespace modeld::quantize {
+
+/// A binary16 at any address.
+struct Half {
+  std::array<std::uint8_t, 2> bytes;
+
+  float value() const {
+    return reference::f16_to_f32(static_cast<std::uint16_t>(bytes[0] | (bytes[1] << 8)));
+  }
+  void set(float value) {
+    const std::uint16_t bits = reference::f32_to_f16(value);
+    bytes = {static_cast<std::uint8_t>(bits & 0xFF), static_cast<std::uint8_t>(bits >> 8)};
+  }
+};
+
+/// Elements in a super-block of the K, IQ and TQ types.
+inline constexpr std::size_t k_super = 256;
+
+template <std::size_t N>
+using Bytes = std::array<std::uint8_t, N>;
+
+/// x = d * (q - 8). Byte j: elements j (low nibble) and j + 16, as in all 32-element types.
+struct BlockQ4_0 {
+  static constexpr std::size_t k_elements = 32;
+  Half d;
+  Bytes<16> qs;
+};
+/// x = d * q + m
+struct BlockQ4_1 {
+  static constexpr std::size_t k_elements = 32;
+  Half d, m;
+  Bytes<16> qs;
+};
+/// x = d * (q - 16); bit j of qh is bit 4 of element j
+struct BlockQ5_0 {
+  static constexpr std::size_t k_elements = 32;
+  Half d;
+  Bytes<4> qh;
+  Bytes<16> qs;
+};
+/// x = d * q + m
+struct BlockQ5_1 {
+  static constexpr std::size_t k_elements = 32;
+  Half d, m;
+  Bytes<4> qh;
+  Bytes<16> qs;
+};
+/// x = d * q
+struct BlockQ8_0 {
+  static constexpr std::size_t k_elements = 32;
+  Half d;
+  std::array<std::int8_t, 32> qs;
+};
+
+/// 16 sub-blocks of 16: x = d * low nibble of scale * q - dmin * high nibble. Levels of 2 bits:
+/// byte 32 h + l has elements 128 h + l + {0, 32, 64, 96}, lowest bits first.
+struct BlockQ2K {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<16> scales;
+  Bytes<64> qs;
+  Half d, dmin;
+};
+/// 16 sub-blocks of 16: x = d * (scale - 32) * (q - 4). qs as in Q2_K; bit k of hmask[l] is the
+/// high bit of element 32 k + l. Scales of 6 bits: low nibbles of 0..7 and 8..15 in bytes 0..7,
+/// high pairs of j, j + 4, j + 8, j + 12 in byte 8 + j.
+struct BlockQ3K {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<32> hmask;
+  Bytes<64> qs;
+  Bytes<12> scales;
+  Half d;
+};
+/// 8 sub-blocks of 32: x = d * scale * q - dmin * min. Scales and mins of 6 bits: of the first
+/// four in bytes 0..3 and 4..7; of the last four low nibbles together in bytes 8..11, and the
+/// high pairs on top of bytes 0..7. Byte 32 k + l: elements 64 k + l (low) and 64 k + 32 + l.
+struct BlockQ4K {
+  static constexpr std::size_t k_elements = k_super;
+  Half d, dmin;
+  Bytes<12> scales;
+  Bytes<128> qs;
+};
+/// As Q4_K, with bit 2 k + (0 or 1) of qh[l] as bit 4 of elements 64 k + l and 64 k + 32 + l.
+struct BlockQ5K {
+  static constexpr std::size_t k_elements = k_super;
+  Half d, dmin;
+  Bytes<12> scales;
+  Bytes<32> qh;
+  Bytes<128> qs;
+};
+/// 16 sub-blocks of 16: x = d * scale * (q - 32). For each half of 128: ql[l] has the low nibbles
+/// of l and l + 64, ql[l + 32] those of l + 32 and l + 96; qh[l] the high pairs of all four.
+struct BlockQ6K {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<128> ql;
+  Bytes<64> qh;
+  std::array<std::int8_t, 16> scales;
+  Half d;
+};
+
+/// x = d * value[q], 16 fixed unevenly spaced values.
+struct BlockIQ4NL {
+  static constexpr std::size_t k_elements = 32;
+  Half d;
+  Bytes<16> qs;
+};
+/// 8 sub-blocks of 32: x = d * (scale - 32) * value[q]. Scale: nibble of scales_l, pair of
+/// scales_h.
+struct BlockIQ4XS {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<2> scales_h;
+  Bytes<4> scales_l;
+  Bytes<128> qs;
+};
+
+static_assert(sizeof(BlockQ4_0) == 18 && alignof(BlockQ4_0) == 1);
+static_assert(sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
+static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ2K) == 84 && sizeof(BlockQ3K) == 110);
+static_assert(sizeof(BlockQ4K) == 144 && sizeof(BlockQ5K) == 176 && sizeof(BlockQ6K) == 210);
+static_assert(sizeof(BlockIQ4NL) == 18 && sizeof(BlockIQ4XS) == 136);
+
+} // namespace modeld::quantize
