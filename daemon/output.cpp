@@ -2,6 +2,7 @@
 #include "daemon/output.hpp"
 
 #include "daemon/terminal_text.hpp"
+#include "schema/api.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ void Output::error(const Error& error) {
   progress({});
   if (json_)
     write_line(stdout,
-               boost::json::serialize(boost::json::object{{"error", error_to_json(error)}}));
+               boost::json::serialize(boost::json::object{{"error", api::error_to_json(error)}}));
   if (!error.hint.empty()) write_line(stderr, "hint: " + terminal_text(error.hint));
   write_line(stderr,
              fmt::format("error: {} [{}]", terminal_text(error.message), info(error.code).slug));
@@ -66,17 +67,6 @@ void Output::error(const Error& error) {
 
 bool Output::flush() {
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-}
-
-boost::json::object error_to_json(const Error& error) {
-  boost::json::object details;
-  for (const auto& [name, value] : error.details) {
-    details[name] = value;
-  }
-  return {{"code", info(error.code).slug},
-          {"message", error.message},
-          {"hint", error.hint},
-          {"details", std::move(details)}};
 }
 
 } // namespace modeld::daemon

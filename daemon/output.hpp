@@ -43,7 +43,4 @@ private:
   bool drawn_ = false; ///< a progress bar is on the screen
 };
 
-/// {"code","message","hint","details"} of an error.
-boost::json::object error_to_json(const Error& error);
-
 } // namespace modeld::daemon
