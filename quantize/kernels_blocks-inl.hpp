@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the kernels of super-block types share around their searches: batches of super-blocks,
+// scalar roundings, sums of squares.
+
+#if defined(MODELD_QUANTIZE_KERNELS_BLOCKS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef MODELD_QUANTIZE_KERNELS_BLOCKS_INL_HPP
+#undef MODELD_QUANTIZE_KERNELS_BLOCKS_INL_HPP
+#else
+#define MODELD_QUANTIZE_KERNELS_BLOCKS_INL_HPP
+#endif
+
+#include "quantize/kernels_lanes-inl.hpp"
+#include "quantize/reference/half.hpp"
+
+#include <algorithm>
+#include <bit>
+
+HWY_BEFORE_NAMESPACE();
+namespace modeld::quantize::HWY_NAMESPACE {
+
+inline constexpr std::size_t k_super = 256; ///< weights in a super-block
+
+/// Super-blocks that share a pass over their scales.
+inline constexpr std::size_t k_batch = 16;
+
+/// Below this maximum all values are taken for zero; from the reference.
+inline constexpr float k_tiny_group = 1e-15F;
+
+/// Larger weights go to the scalar code: their squares, summed, would leave the floats.
+inline constexpr float k_largest = 1e18F;
+
+/// nearest_int of one float.
+HWY_INLINE std::int32_t nearest_int(float value) {
+  const auto bits = std::bit_cast<std::int32_t>(value + k_round_magic);
+  return (bits & 0x007FFFFF) - 0x00400000;
+}
+
+/// Up to k_batch super-blocks, in the order of the output. Entries from `count` on repeat the last
+/// one, so that every lane has weights.
+struct Batch {
+  std::size_t count = 0;
+  const float* x[k_batch];
+  const float* importance[k_batch]; ///< where there is any
+  bool odd[k_batch];                ///< for the scalar code
+};
+
+/// Super-blocks [first, first + count) of the rows.
+HWY_INLINE void fill_batch(Batch& batch, const float* in, const float* importance,
+                           std::uint64_t row_elements, std::uint64_t first, std::size_t count) {
+  const std::uint64_t in_row = row_elements / k_super;
+  batch.count = count;
+  for (std::size_t s = 0; s < k_batch; ++s) {
+    const std::uint64_t block = first + std::min(s, count - 1);
+    batch.x[s] = in + block * k_super;
+    batch.importance[s] = importance == nullptr ? nullptr : importance + (block % in_row) * k_super;
+    batch.odd[s] = s < count && !all_within(batch.x[s], k_super, k_largest);
+  }
+}
+
+/// sums[s] = x[s][0]^2 + x[s][1]^2 + ..., one after another in each block.
+inline HWY_NOINLINE void sums_of_squares(const float* const* x, float* sums) {
+  alignas(64) float tile[k_batch * 16];
+  for (std::size_t s = 0; s < k_batch; ++s)
+    sums[s] = 0.0F;
+  for (std::size_t i = 0; i < k_super; i += 16) {
+    const float* at[k_batch];
+    for (std::size_t s = 0; s < k_batch; ++s)
+      at[s] = x[s] + i;
+    transpose<k_batch>(at, 16, tile);
+    for (std::size_t s = 0; s < k_batch; s += hn::Lanes(k_f)) {
+      FloatV sum = hn::LoadU(k_f, sums + s);
+      for (std::size_t j = 0; j < 16; ++j) {
+        const FloatV v = hn::Load(k_f, tile + j * k_batch + s);
+        sum = hn::Add(sum, hn::Mul(v, v));
+      }
+      hn::StoreU(sum, k_f, sums + s);
+    }
+  }
+}
+
+/// The levels of one sub-block whose scale is not zero: clamp(round((x + low) / scale)).
+HWY_INLINE void levels_of(const float* x, std::size_t n, float scale, float low,
+                          std::int32_t bottom, std::int32_t top, std::uint8_t* levels) {
+  const FloatV divisor = set(scale);
+  const FloatV shift = set(low);
+  for (std::size_t i = 0; i < n; i += hn::Lanes(k_f)) {
+    const FloatV v = hn::Div(hn::Add(hn::LoadU(k_f, x + i), shift), divisor);
+    const IntV level = clamp(nearest_int(v), bottom, top);
+    store_bytes(hn::Sub(level, hn::Set(k_i, bottom)), levels + i);
+  }
+}
+
+/// to[i] = levels[i] | levels[32 + i] << 2 | levels[64 + i] << 4 | levels[96 + i] << 6, i < 32.
+HWY_INLINE void pack_quarters(const std::uint8_t* levels, std::uint8_t* to) {
+  const hn::FixedTag<std::uint8_t, 16> d;
+  for (std::size_t i = 0; i < 32; i += 16) {
+    const auto low =
+        hn::Or(hn::LoadU(d, levels + i), hn::ShiftLeft<2>(hn::LoadU(d, levels + 32 + i)));
+    const auto high = hn::Or(hn::ShiftLeft<4>(hn::LoadU(d, levels + 64 + i)),
+                             hn::ShiftLeft<6>(hn::LoadU(d, levels + 96 + i)));
+    hn::StoreU(hn::Or(low, high), d, to + i);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+} // namespace modeld::quantize::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
