@@ -61,11 +61,19 @@ struct WeightFiles {
   std::vector<std::string> unlisted; ///< weight files beside them that do not belong
 };
 
-/// Decides by content, not by guesses about names: exactly the files of the index; without one,
-/// `model.safetensors`, or a complete numbered set, or the only safetensors file. Refuses where
-/// several candidates remain (conflict), where there is no weight (not_found), and where the only
-/// weights are pickles (unsupported, rule PK-01). Looks at the top folder only.
-Result<WeightFiles> select_weight_files(const FileSet& files);
+/// Two full copies under the two vendors' names may lie side by side; one is wanted.
+enum class WeightLayout : std::uint8_t {
+  hugging_face, ///< model*.safetensors
+  mistral,      ///< consolidated*.safetensors
+};
+
+/// Decides by the index, not by guesses about names: exactly its files. Without one,
+/// `model.safetensors` (or `consolidated.safetensors`, as the layout says), else a complete
+/// numbered set, else the only safetensors file. Refuses where several candidates remain
+/// (conflict), where there is no weight (not_found), and where the only weights are pickles
+/// (unsupported, rule PK-01). Looks at the top folder only.
+Result<WeightFiles> select_weight_files(const FileSet& files,
+                                        WeightLayout layout = WeightLayout::hugging_face);
 
 /// Everything about the safetensors weights of a folder before it is mapped for work: the index,
 /// every shard's header, and the two against each other (ST, IX). No rule of config or tokenizer.
@@ -75,8 +83,10 @@ struct WeightSet {
   std::vector<SafetensorsHeader> headers; ///< in the order of selection.files
 };
 Checked<WeightSet> check_weight_set(const FileSet& files, Profile profile = Profile::strict,
+                                    WeightLayout layout = WeightLayout::hugging_face,
                                     const Limits& limits = {});
 /// For a caller that wants the headers or one reason.
-Result<WeightSet> read_weight_set(const FileSet& files, Profile profile = Profile::strict);
+Result<WeightSet> read_weight_set(const FileSet& files, Profile profile = Profile::strict,
+                                  WeightLayout layout = WeightLayout::hugging_face);
 
 } // namespace modeld::validate

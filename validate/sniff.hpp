@@ -65,7 +65,8 @@ struct FileEnds {
 
 ContentKind sniff(const FileEnds& ends);
 
-/// Whether the bytes are framed like safetensors: a plausible length, then an object.
+/// Whether the bytes are framed like safetensors: a length that the format allows, then the start
+/// of an object. The file may still be cut short.
 bool framed_as_safetensors(const FileEnds& ends);
 
 /// Adds the GN, PK or LM finding for content that is not what `expected` says; false where it is

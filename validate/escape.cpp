@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/escape.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+namespace modeld::validate {
+namespace {
+
+constexpr std::uint64_t k_high_bits = 0x8080808080808080ULL;
+
+/// Bytes of the well-formed sequence that starts at `at`, with its code point; 0 where there is
+/// none. Table 3-7 of the Unicode standard.
+std::size_t sequence(const unsigned char* at, std::size_t left, char32_t& code) {
+  const unsigned lead = at[0];
+  if (lead < 0x80) {
+    code = lead;
+    return 1;
+  }
+  const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return i < left && at[i] >= low && at[i] <= high;
+  };
+  const auto bits = [&](std::size_t i) { return static_cast<char32_t>(at[i] & 0x3F); };
+  if (lead >= 0xC2 && lead <= 0xDF && tail(1)) {
+    code = static_cast<char32_t>(lead & 0x1F) << 6 | bits(1);
+    return 2;
+  }
+  if (lead >= 0xE0 && lead <= 0xEF &&
+      tail(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF) && tail(2)) {
+    code = static_cast<char32_t>(lead & 0x0F) << 12 | bits(1) << 6 | bits(2);
+    return 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4 &&
+      tail(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF) && tail(2) && tail(3)) {
+    code = static_cast<char32_t>(lead & 0x07) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3);
+    return 4;
+  }
+  return 0;
+}
+
+bool is_bidi(char32_t code) {
+  return (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+bool is_control(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0);
+}
+
+/// Beyond what the specification names: line separators and the marks and tags that are invisible
+/// but change what a line seems to say.
+bool is_deceptive(char32_t code) {
+  return is_bidi(code) || code == 0x061C || code == 0x200E || code == 0x200F || code == 0x2028 ||
+         code == 0x2029 || code == 0xFEFF || (code >= 0xE0000 && code <= 0xE007F);
+}
+
+} // namespace
+
+std::string escape_text(std::string_view text, std::size_t limit) {
+  std::string out;
+  const auto* data = reinterpret_cast<const unsigned char*>(text.data());
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++characters) {
+    if (characters == limit) {
+      out += "...";
+      break;
+    }
+    char32_t code = 0;
+    const std::size_t length = sequence(data + i, text.size() - i, code);
+    if (length == 0) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02X}", data[i]);
+      ++i;
+      continue;
+    }
+    if (code == '\n') {
+      out += "\\n";
+    } else if (code == '\t') {
+      out += "\\t";
+    } else if (is_control(code) || is_deceptive(code)) {
+      fmt::format_to(std::back_inserter(out), "\\u{{{:04X}}}", static_cast<std::uint32_t>(code));
+    } else {
+      out.append(text.substr(i, length));
+    }
+    i += length;
+  }
+  return out;
+}
+
+std::size_t utf8_valid_prefix(std::string_view text) {
+  const auto* data = reinterpret_cast<const unsigned char*>(text.data());
+  std::size_t i = 0;
+  while (i < text.size()) {
+    while (text.size() - i >= 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, data + i, 8);
+      if ((word & k_high_bits) != 0) break;
+      i += 8;
+    }
+    // One whole run of other characters, then the fast loop again.
+    while (i < text.size()) {
+      char32_t code = 0;
+      const std::size_t length = sequence(data + i, text.size() - i, code);
+      if (length == 0) return i;
+      i += length;
+      if (length == 1 && text.size() - i >= 8) break;
+    }
+  }
+  return i;
+}
+
+TextTraits text_traits(std::string_view text) {
+  TextTraits traits;
+  const auto* data = reinterpret_cast<const unsigned char*>(text.data());
+  for (std::size_t i = 0; i < text.size();) {
+    char32_t code = 0;
+    const std::size_t length = sequence(data + i, text.size() - i, code);
+    if (length == 0) {
+      ++i;
+      continue;
+    }
+    traits.nul |= code == 0;
+    traits.control |= is_control(code);
+    traits.bidi |= is_bidi(code);
+    i += length;
+  }
+  return traits;
+}
+
+} // namespace modeld::validate
