@@ -32,6 +32,7 @@ inline tl::unexpected<Error> fail(Errc code, std::string message, std::string hi
       return ::modeld::fail(std::move(modeld_try_result).error());                                 \
   } while (false)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses.
 // `MODELD_ASSIGN(auto header, parse(bytes));` declares or assigns the value, or returns the error.
 #define MODELD_ASSIGN(target, expression)                                                          \
   MODELD_ASSIGN_IMPL(MODELD_ASSIGN_NAME(modeld_result_, __LINE__), target, expression)
@@ -41,3 +42,4 @@ inline tl::unexpected<Error> fail(Errc code, std::string message, std::string hi
   auto name = (expression);                                                                        \
   if (!name) return ::modeld::fail(std::move(name).error());                                       \
   target = std::move(*name)
+// NOLINTEND(bugprone-macro-parentheses)
