@@ -35,9 +35,11 @@ std::string variant_key_text(const VariantInputs& inputs);
 /// Inputs of a build from a whole snapshot.
 VariantInputs variant_inputs(const Snapshot& snapshot, const Recipe& recipe);
 
-/// "<Name>-<TARGET>.gguf"; with the first 8 digits of the key where the recipe is not the target's
-/// plain one, so that different bytes have different names.
-std::string variant_file_name(std::string_view name, const Recipe& recipe, const Sha256Digest& key);
+/// "<Name>-<TARGET>.gguf", where the snapshot has no file of that name and the recipe is the plain
+/// one of its target; else with the first 8 digits of the key, so that different bytes have
+/// different names.
+std::string variant_file_name(const Snapshot& snapshot, const Recipe& recipe,
+                              const Sha256Digest& key);
 
 /// A GGUF derived from a snapshot, with its provenance: variants/<key>.json.
 struct Variant {

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/disk.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+
+namespace modeld::store {
+namespace {
+
+std::string temporary_name(const std::string& path) {
+  static std::atomic<std::uint64_t> counter{0};
+  return fmt::format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));
+}
+
+/// Repeats a call that a signal interrupted; returns 0 or an errno.
+template <class Call>
+int uninterrupted(Call call) {
+  while (call() < 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+} // namespace
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+Disk::Disk(std::filesystem::path root, Fd fd, DiskWatcher* watcher)
+    : root_(std::move(root)), fd_(std::move(fd)), watcher_(watcher) {}
+
+Result<Disk> Disk::open(const std::filesystem::path& root, DiskWatcher* watcher) {
+  Fd fd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail(from_errno(errno, fmt::format("opening folder '{}'", root.string())));
+  return Disk(root, std::move(fd), watcher);
+}
+
+std::string Disk::absolute(const std::string& path) const {
+  return path == "." ? root_.string() : (root_ / path).string();
+}
+
+int Disk::before(DiskEvent& event) const {
+  return watcher_ == nullptr ? 0 : watcher_->before(event);
+}
+
+Result<void> Disk::finish(int error, const DiskEvent& event, std::string_view doing) const {
+  if (error != 0) return fail(from_errno(error, fmt::format("{} '{}'", doing, event.path)));
+  if (watcher_ != nullptr) watcher_->after(event);
+  return {};
+}
+
+template <class Call>
+Result<void> Disk::change(DiskEvent event, std::string_view doing, Call call) const {
+  int error = before(event);
+  if (error == 0) error = uninterrupted(call);
+  return finish(error, event, doing);
+}
+
+Result<Fd> Disk::open_read(const std::string& path) const {
+  Fd file(openat(fd_.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return fail(from_errno(errno, fmt::format("opening '{}'", absolute(path))));
+  return file;
+}
+
+Result<std::string> Disk::read_text(const std::string& path, std::uint64_t limit) const {
+  MODELD_ASSIGN(const auto file, open_read(path));
+  std::string text;
+  std::array<char, 1U << 16> part{};
+  for (;;) {
+    const ssize_t n = ::read(file.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(from_errno(errno, fmt::format("reading '{}'", absolute(path))));
+    if (n == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(n));
+    if (text.size() > limit) {
+      return fail(Errc::malformed, fmt::format("reading '{}': longer than the {} bytes allowed",
+                                               absolute(path), limit));
+    }
+  }
+}
+
+bool Disk::exists(const std::string& path) const {
+  return faccessat(fd_.get(), path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Result<std::uint64_t> Disk::size_of(const std::string& path) const {
+  struct stat info {};
+  if (fstatat(fd_.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail(from_errno(errno, fmt::format("looking at '{}'", absolute(path))));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return fail(Errc::io, fmt::format("looking at '{}': not a regular file", absolute(path)));
+  }
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+Result<std::vector<FolderEntry>> Disk::list(const std::string& path) const {
+  std::error_code ec;
+  std::filesystem::directory_iterator at(absolute(path), ec);
+  std::vector<FolderEntry> entries;
+  for (; !ec && at != std::filesystem::directory_iterator(); at.increment(ec)) {
+    const auto type = at->symlink_status(ec).type();
+    if (ec) break;
+    entries.push_back({at->path().filename().string(),
+                       type == std::filesystem::file_type::directory,
+                       type == std::filesystem::file_type::symlink});
+  }
+  if (ec) return fail(from_errno(ec.value(), fmt::format("listing '{}'", absolute(path))));
+  std::sort(entries.begin(), entries.end(),
+            [](const FolderEntry& a, const FolderEntry& b) { return a.name < b.name; });
+  return entries;
+}
+
+Result<Fd> Disk::create(const std::string& path, std::uint32_t mode) const {
+  Fd file;
+  MODELD_TRY(change({DiskOp::create, absolute(path), {}, 0, 0}, "creating", [&] {
+    file = Fd(openat(fd_.get(), path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    return file.get();
+  }));
+  return file;
+}
+
+Result<Fd> Disk::open_write(const std::string& path, std::uint32_t mode) const {
+  if (!exists(path)) return create(path, mode);
+  Fd file(openat(fd_.get(), path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return fail(from_errno(errno, fmt::format("opening '{}'", absolute(path))));
+  return file;
+}
+
+Result<void> Disk::write(const Fd& file, const std::string& path, std::span<const std::byte> bytes,
+                         std::uint64_t offset) const {
+  while (!bytes.empty()) {
+    DiskEvent event{DiskOp::write, absolute(path), {}, offset, bytes.size()};
+    ssize_t n = 0;
+    int error = before(event);
+    if (error == EINTR) continue;
+    if (error == 0) {
+      error = uninterrupted([&] {
+        n = pwrite(file.get(), bytes.data(), std::min<std::size_t>(event.size, bytes.size()),
+                   static_cast<off_t>(offset));
+        return n;
+      });
+    }
+    event.size = n > 0 ? static_cast<std::uint64_t>(n) : 0;
+    MODELD_TRY(finish(error, event, "writing"));
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return {};
+}
+
+Result<void> Disk::sync(const Fd& file, const std::string& path) const {
+  return change({DiskOp::sync, absolute(path), {}, 0, 0}, "syncing",
+                [&] { return fsync(file.get()); });
+}
+
+Result<void> Disk::sync_folder(const std::string& path) const {
+  Fd folder(openat(fd_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail(from_errno(errno, fmt::format("opening folder '{}'", absolute(path))));
+  return change({DiskOp::sync_folder, absolute(path), {}, 0, 0}, "syncing folder",
+                [&] { return fsync(folder.get()); });
+}
+
+Result<void> Disk::set_mode(const Fd& file, const std::string& path, std::uint32_t mode) const {
+  return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the mode of",
+                [&] { return fchmod(file.get(), mode); });
+}
+
+Result<void> Disk::truncate(const Fd& file, const std::string& path, std::uint64_t size) const {
+  return change({DiskOp::truncate, absolute(path), {}, 0, size}, "truncating",
+                [&] { return ftruncate(file.get(), static_cast<off_t>(size)); });
+}
+
+Result<void> Disk::allocate(const Fd& file, const std::string& path, std::uint64_t size) const {
+  return change({DiskOp::allocate, absolute(path), {}, 0, size}, "allocating space for", [&] {
+    const int error = posix_fallocate(file.get(), 0, static_cast<off_t>(size));
+    errno = error;
+    return error == 0 ? 0 : -1;
+  });
+}
+
+Result<void> Disk::clone(const Fd& source, const Fd& file, const std::string& path) const {
+  auto ok = change({DiskOp::clone, absolute(path), {}, 0, 0}, "sharing blocks with",
+                   [&] { return ioctl(file.get(), FICLONE, source.get()); });
+  if (!ok && (ok.error().sys == EOPNOTSUPP || ok.error().sys == EXDEV || ok.error().sys == EINVAL ||
+              ok.error().sys == ENOTTY)) {
+    ok.error().code = Errc::unsupported;
+  }
+  return ok;
+}
+
+Result<void> Disk::rename(const std::string& from, const std::string& to) const {
+  return change({DiskOp::rename, absolute(from), absolute(to), 0, 0}, "renaming",
+                [&] { return renameat(fd_.get(), from.c_str(), fd_.get(), to.c_str()); });
+}
+
+Result<void> Disk::rename_new(const std::string& from, const std::string& to) const {
+  auto ok = change({DiskOp::rename, absolute(from), absolute(to), 0, 0}, "renaming", [&] {
+    const int rc = renameat2(fd_.get(), from.c_str(), fd_.get(), to.c_str(), RENAME_NOREPLACE);
+    if (rc == 0 || (errno != EINVAL && errno != ENOSYS)) return rc;
+    // A file system without the flag: a link never replaces either.
+    if (linkat(fd_.get(), from.c_str(), fd_.get(), to.c_str(), 0) != 0) return -1;
+    return unlinkat(fd_.get(), from.c_str(), 0);
+  });
+  if (!ok && ok.error().sys == EEXIST) ok.error().code = Errc::conflict;
+  return ok;
+}
+
+Result<void> Disk::exchange(const std::string& one, const std::string& other) const {
+  auto ok = change({DiskOp::rename, absolute(one), absolute(other), 1, 0}, "exchanging", [&] {
+    return renameat2(fd_.get(), one.c_str(), fd_.get(), other.c_str(), RENAME_EXCHANGE);
+  });
+  if (!ok && (ok.error().sys == EINVAL || ok.error().sys == ENOSYS)) {
+    ok.error().code = Errc::unsupported;
+  }
+  return ok;
+}
+
+Result<void> Disk::link(const std::string& from, const std::string& to) const {
+  return change({DiskOp::link, absolute(from), absolute(to), 0, 0}, "linking",
+                [&] { return linkat(fd_.get(), from.c_str(), fd_.get(), to.c_str(), 0); });
+}
+
+Result<void> Disk::symlink(const std::string& target, const std::string& path) const {
+  return change({DiskOp::symlink, absolute(path), target, 0, 0}, "making the symbolic link",
+                [&] { return symlinkat(target.c_str(), fd_.get(), path.c_str()); });
+}
+
+Result<void> Disk::unlink(const std::string& path) const {
+  if (!exists(path)) return {};
+  return change({DiskOp::unlink, absolute(path), {}, 0, 0}, "removing",
+                [&] { return unlinkat(fd_.get(), path.c_str(), 0); });
+}
+
+Result<void> Disk::make_folders(const std::string& path) const {
+  if (path == "." || exists(path)) return {};
+  const std::string parent = folder_of(path);
+  MODELD_TRY(make_folders(parent));
+  MODELD_TRY(change({DiskOp::make_folder, absolute(path), {}, 0, 0}, "making folder", [&] {
+    const int rc = mkdirat(fd_.get(), path.c_str(), 0755);
+    return rc != 0 && errno == EEXIST ? 0 : rc;
+  }));
+  return sync_folder(parent);
+}
+
+Result<void> Disk::remove_folder(const std::string& path) const {
+  return change({DiskOp::remove_folder, absolute(path), {}, 0, 0}, "removing folder",
+                [&] { return unlinkat(fd_.get(), path.c_str(), AT_REMOVEDIR); });
+}
+
+Result<void> Disk::remove_tree(const std::string& path) const {
+  if (!exists(path)) return {};
+  MODELD_ASSIGN(const auto entries, list(path));
+  for (const FolderEntry& entry : entries) {
+    const std::string child = path + '/' + entry.name;
+    if (entry.folder) {
+      MODELD_TRY(remove_tree(child));
+    } else {
+      MODELD_TRY(unlink(child));
+    }
+  }
+  return remove_folder(path);
+}
+
+Result<void> Disk::replace_file(const std::string& path, std::string_view text,
+                                std::uint32_t mode) const {
+  const std::string temporary =
+      "tmp/" + std::filesystem::path(temporary_name(path)).filename().string();
+  MODELD_ASSIGN(const auto file, create(temporary, 0600));
+  auto ok = write(file, temporary, std::as_bytes(std::span(text)), 0);
+  if (ok) ok = set_mode(file, temporary, mode);
+  if (ok) ok = sync(file, temporary);
+  if (ok) ok = rename(temporary, path);
+  if (ok) return sync_folder(folder_of(path));
+  // The error counts; a file left under tmp/ is swept at the next start.
+  [[maybe_unused]] const auto ignored = unlink(temporary);
+  return ok;
+}
+
+} // namespace modeld::store

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/layout.hpp"
+
+#include <fmt/format.h>
+
+namespace modeld::store::layout {
+
+std::string blob_folder(const Sha256Digest& digest) {
+  return fmt::format("{}/{}", k_blobs, to_hex(digest.bytes.data(), 1));
+}
+
+std::string blob(const Sha256Digest& digest) {
+  return fmt::format("{}/{}", blob_folder(digest), digest.hex());
+}
+
+std::string quarantined(const Sha256Digest& digest) {
+  return fmt::format("{}/{}", k_quarantine, digest.hex());
+}
+
+std::string repo_folder(const RepoId& repo) {
+  return fmt::format("{}/{}", repo.org().empty() ? "-" : repo.org(), repo.name());
+}
+
+std::string snapshot_manifest(const RepoId& repo, const GitOid& commit) {
+  return fmt::format("{}/{}/{}.json", k_snapshots, repo_folder(repo), commit.hex());
+}
+
+std::string repo_manifest(const RepoId& repo) {
+  return fmt::format("{}/{}/repo.json", k_snapshots, repo_folder(repo));
+}
+
+std::string variant_manifest(const Sha256Digest& key) {
+  return fmt::format("{}/{}.json", k_variants, key.hex());
+}
+
+std::string pin_manifest(std::string_view name) {
+  return fmt::format("{}/{}.json", k_pins, name);
+}
+
+std::string view(const RepoId& repo, const GitOid& commit) {
+  return fmt::format("{}/{}/{}", k_views, repo_folder(repo), commit.hex());
+}
+
+std::string partial(std::string_view key) {
+  return fmt::format("{}/{}{}{}", k_tmp, k_partial_prefix, key, k_partial_suffix);
+}
+
+bool is_partial(std::string_view name) {
+  return name.starts_with(k_partial_prefix) && name.ends_with(k_partial_suffix);
+}
+
+} // namespace modeld::store::layout
