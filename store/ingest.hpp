@@ -43,6 +43,7 @@ public:
   explicit Ingest(std::unique_ptr<State> state);
 
 private:
+  friend class Store;
   std::unique_ptr<State> state_;
 };
 

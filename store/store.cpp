@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/store.hpp"
+
+#include "schema/version.hpp"
+#include "store/layout.hpp"
+#include "store/state.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+// modeld.id, version 1, one line each:
+//   modeld.store 1
+//   id <32 hex>
+//   created-by <version>
+
+namespace modeld::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view k_marker_head = "modeld.store ";
+constexpr std::string_view k_marker_version = "1";
+constexpr std::uint64_t k_max_marker = 4096;
+constexpr std::size_t k_max_name = 128;
+
+/// What may be there before there is a marker: a crash of the very first start, and what mkfs
+/// leaves.
+bool is_no_content(const FolderEntry& entry) {
+  return entry.name == layout::k_lock || entry.name == layout::k_tmp || entry.name == "lost+found";
+}
+
+Result<std::string> parse_marker(const std::string& text, const fs::path& root) {
+  const auto end = text.find('\n');
+  const std::string_view head = std::string_view(text).substr(0, end);
+  const auto id_at = text.find("\nid ");
+  const auto id_end = text.find('\n', id_at == std::string::npos ? id_at : id_at + 1);
+  if (!head.starts_with(k_marker_head) || id_end == std::string::npos) {
+    return fail(Errc::corrupt, fmt::format("opening store '{}': '{}' is not a store's marker",
+                                           root.string(), layout::k_marker));
+  }
+  const auto version = head.substr(k_marker_head.size());
+  if (version != k_marker_version) {
+    const auto by_at = text.find("\ncreated-by ");
+    const auto by = by_at == std::string::npos
+                        ? std::string("an unknown version")
+                        : text.substr(by_at + 12, text.find('\n', by_at + 1) - by_at - 12);
+    return fail(Errc::unsupported,
+                fmt::format("opening store '{}': its layout is version {}, made by modeld {}; this "
+                            "is modeld {} with version {}",
+                            root.string(), version, by, k_version, k_marker_version),
+                "use a modeld at least as new as the one that made it");
+  }
+  return text.substr(id_at + 4, id_end - id_at - 4);
+}
+
+/// The store's id, where there is a marker; nothing for a folder that may become a store.
+Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOptions& options) {
+  if (disk.exists(layout::k_marker)) {
+    MODELD_ASSIGN(const auto text, disk.read_text(layout::k_marker, k_max_marker));
+    MODELD_ASSIGN(auto id, parse_marker(text, disk.root()));
+    if (!options.expected_id.empty() && id != options.expected_id) {
+      return fail(Errc::conflict, fmt::format("opening store '{}': its id is {}, expected {}",
+                                              disk.root().string(), id, options.expected_id));
+    }
+    return id;
+  }
+  MODELD_ASSIGN(const auto entries, disk.list("."));
+  const auto foreign = std::find_if_not(entries.begin(), entries.end(),
+                                        [](const FolderEntry& e) { return is_no_content(e); });
+  if (foreign != entries.end()) {
+    return fail(Errc::conflict,
+                fmt::format("opening store '{}': it has content ('{}') but no {}",
+                            disk.root().string(), foreign->name, layout::k_marker),
+                "give an empty folder, or mount the store that belongs there");
+  }
+  if (options.create == StoreOptions::Create::never || !options.expected_id.empty()) {
+    return fail(Errc::not_found,
+                fmt::format("opening store '{}': there is no store{}", disk.root().string(),
+                            options.expected_id.empty() ? "" : " with id " + options.expected_id),
+                "is its file system mounted?");
+  }
+  return std::nullopt;
+}
+
+Result<void> make_root(const fs::path& root, const StoreOptions& options) {
+  std::error_code ec;
+  if (fs::exists(root, ec)) return {};
+  if (options.create == StoreOptions::Create::never) {
+    return fail(Errc::not_found, fmt::format("opening store '{}': no such folder", root.string()));
+  }
+  if (mkdir(root.c_str(), 0755) != 0 && errno != EEXIST) {
+    return fail(from_errno(errno, fmt::format("making store '{}'", root.string()))
+                    .with_hint("its parent folder must exist"));
+  }
+  return {};
+}
+
+Result<void> make_folders(const Disk& disk) {
+  for (const char* folder : {layout::k_tmp, layout::k_blobs, layout::k_snapshots,
+                             layout::k_variants, layout::k_pins, layout::k_views}) {
+    MODELD_TRY(disk.make_folders(folder));
+  }
+  return {};
+}
+
+/// Everything unfinished goes, except partial files that a transfer may go on with.
+Result<void> sweep(const Disk& disk) {
+  MODELD_ASSIGN(const auto entries, disk.list(layout::k_tmp));
+  for (const FolderEntry& entry : entries) {
+    if (!entry.folder && layout::is_partial(entry.name)) continue;
+    const std::string path = std::string(layout::k_tmp) + '/' + entry.name;
+    if (entry.folder) {
+      MODELD_TRY(disk.remove_tree(path));
+    } else {
+      MODELD_TRY(disk.unlink(path));
+    }
+  }
+  return {};
+}
+
+Result<void> write_marker(const Disk& disk, const std::string& id) {
+  const std::string text =
+      fmt::format("{}{}\nid {}\ncreated-by {}\n", k_marker_head, k_marker_version, id, k_version);
+  return disk.replace_file(layout::k_marker, text, 0644);
+}
+
+/// Space that collection can free when the disk is full. Not having it is no reason to refuse.
+void fill_reserve(const Disk& disk, std::uint64_t size) {
+  if (size == 0) {
+    [[maybe_unused]] const auto ignored = disk.unlink(layout::k_reserve);
+    return;
+  }
+  if (const auto found = disk.size_of(layout::k_reserve); found && *found == size) return;
+  auto file = disk.open_write(layout::k_reserve, 0600);
+  if (!file) return;
+  if (!disk.truncate(*file, layout::k_reserve, 0) ||
+      !disk.allocate(*file, layout::k_reserve, size)) {
+    [[maybe_unused]] const auto ignored = disk.unlink(layout::k_reserve);
+  }
+}
+
+Result<void> check_integrity(Index& index) {
+  auto query = index.db().query("PRAGMA integrity_check(1)");
+  MODELD_ASSIGN(const bool row, query.step());
+  const std::string verdict = row ? query.text(0) : "no answer";
+  if (verdict == "ok") return {};
+  return fail(Errc::corrupt, fmt::format("checking the index after an unclean stop: {}", verdict),
+              "run modelctl fsck --rebuild");
+}
+
+} // namespace
+
+std::string random_id() {
+  std::array<std::byte, 16> bytes{};
+  // 16 bytes are never cut short once the kernel's generator is seeded.
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) std::abort();
+  return to_hex(bytes.data(), bytes.size());
+}
+
+Result<void> check_name(std::string_view name, std::string_view what) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  const bool good = !name.empty() && name.size() <= k_max_name && is_word(name.front()) &&
+                    std::all_of(name.begin(), name.end(),
+                                [&](char c) { return is_word(c) || c == '.' || c == '-'; });
+  if (good) return {};
+  return fail(Errc::invalid_argument,
+              fmt::format("naming {} '{}': allowed are 1 to {} of A-Z a-z 0-9 _ . -, starting with "
+                          "a letter, a digit or _",
+                          what, name, k_max_name));
+}
+
+std::int64_t mtime_ns_of(const Disk& disk, const std::string& path) {
+  struct stat info {};
+  if (fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+UnixTime time_of(const Disk& disk, const std::string& path) {
+  return mtime_ns_of(disk, path) / 1'000'000'000;
+}
+
+std::string Store::State::temporary(std::string_view what) {
+  return fmt::format("{}/{}-{}-{}", layout::k_tmp, what, getpid(), next_temporary.fetch_add(1));
+}
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions options) {
+  MODELD_TRY(make_root(root, options));
+  MODELD_ASSIGN(auto disk, Disk::open(fs::absolute(root), options.watcher));
+  // Looked at before anything is written: a folder that is not ours is left as it is.
+  MODELD_TRY(read_marker(disk, options));
+  MODELD_ASSIGN(auto lock, RootLock::take(disk));
+  MODELD_ASSIGN(auto id, read_marker(disk, options));
+  MODELD_TRY(make_folders(disk));
+  MODELD_TRY(sweep(disk));
+  if (!id) {
+    id = random_id();
+    MODELD_TRY(write_marker(disk, *id));
+  }
+  const fs::path file = disk.root() / layout::k_index;
+  MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
+  if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
+  MODELD_ASSIGN(auto reader, Index::open(file, Db::Access::read_only, nullptr));
+  fill_reserve(disk, options.reserve_file);
+  return std::make_unique<Store>(std::make_unique<State>(std::move(disk), std::move(lock),
+                                                         std::move(*id), std::move(options),
+                                                         std::move(writer), std::move(reader)));
+}
+
+Store::~Store() {
+  if (state_ == nullptr) return;
+  // Times of use are advice; losing some is no harm.
+  [[maybe_unused]] const auto ignored = flush_uses();
+  state_->lock.mark_clean(state_->disk);
+}
+
+const fs::path& Store::root() const {
+  return state_->disk.root();
+}
+
+const std::string& Store::id() const {
+  return state_->id;
+}
+
+// ---- blobs
+
+Result<std::optional<BlobInfo>> Store::find_blob(const Sha256Digest& digest) const {
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(const auto row, index->find_blob(digest));
+  if (!row || row->damaged) return std::nullopt;
+  return row->info;
+}
+
+Result<std::optional<BlobInfo>> Store::find_blob(const GitOid& content) const {
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(const auto row, index->find_blob(content));
+  if (!row) return std::nullopt;
+  return row->info;
+}
+
+fs::path Store::blob_path(const Sha256Digest& digest) const {
+  return root() / layout::blob(digest);
+}
+
+BlobHold::BlobHold(std::shared_ptr<Table> table, std::vector<Sha256Digest> digests) {
+  {
+    auto counts = table->counts.lock();
+    for (const Sha256Digest& digest : digests) {
+      ++(*counts)[digest];
+    }
+  }
+  entry_ = std::shared_ptr<void>(nullptr, [table, held = std::move(digests)](void*) {
+    auto counts = table->counts.lock();
+    for (const Sha256Digest& digest : held) {
+      const auto at = counts->find(digest);
+      if (--at->second == 0) counts->erase(at);
+    }
+  });
+}
+
+BlobHold Store::hold(std::vector<Sha256Digest> digests) {
+  return {state_->holds, std::move(digests)};
+}
+
+void Store::touch(const Sha256Digest& digest) {
+  auto uses = state_->uses.lock();
+  (*uses)[digest] = now();
+}
+
+Result<void> Store::flush_uses() {
+  std::map<Sha256Digest, UnixTime> uses;
+  {
+    auto lock = state_->uses.lock();
+    uses.swap(*lock);
+  }
+  if (uses.empty()) return {};
+  auto index = state_->writer.lock();
+  MODELD_ASSIGN(auto txn, index->begin());
+  for (const auto& [digest, when] : uses) {
+    MODELD_TRY(index->record_use(digest, when));
+  }
+  return txn.commit();
+}
+
+// ---- space
+
+Result<Usage> Store::usage() const {
+  struct statvfs info {};
+  if (fstatvfs(state_->disk.fd(), &info) != 0) {
+    return fail(from_errno(errno, fmt::format("looking at '{}'", root().string())));
+  }
+  return Usage{info.f_blocks * info.f_frsize, info.f_bavail * info.f_frsize,
+               state_->ledger->reserved.load()};
+}
+
+Result<std::shared_ptr<SpaceReservation>> Store::reserve_space(std::uint64_t bytes) {
+  MODELD_ASSIGN(const auto found, usage());
+  // Taken first and given back on refusal, so that two callers cannot both have the last bytes.
+  const std::uint64_t before = state_->ledger->reserved.fetch_add(bytes);
+  auto reservation = std::make_shared<SpaceReservation>(state_->ledger, bytes);
+  const std::uint64_t taken = before + state_->options.min_free;
+  const std::uint64_t available = found.free > taken ? found.free - taken : 0;
+  if (bytes <= available) return reservation;
+  Error error{Errc::no_space,
+              fmt::format("reserving space in '{}': {} bytes needed, {} free, of which {} are "
+                          "promised to other work and {} are kept free",
+                          root().string(), bytes, found.free, before, state_->options.min_free),
+              "free some with modelctl gc, or remove what is not needed",
+              {{"needed", std::to_string(bytes)},
+               {"free", std::to_string(found.free)},
+               {"reserved", std::to_string(before)},
+               {"min_free", std::to_string(state_->options.min_free)}},
+              0};
+  return fail(std::move(error));
+}
+
+} // namespace modeld::store

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/folder_files.hpp"
+#include "store/layout.hpp"
+#include "store/plain_view.hpp"
+#include "store/state.hpp"
+#include "store/store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace modeld::store {
+namespace {
+
+constexpr std::uint32_t k_manifest_mode = 0644;
+
+/// A FileSet that keeps its blobs from collection.
+class HeldFiles final : public FileSet {
+public:
+  HeldFiles(std::unique_ptr<FileSet> files, BlobHold hold)
+      : files_(std::move(files)), hold_(std::move(hold)) {}
+
+  std::string_view name() const override { return files_->name(); }
+  const std::vector<Entry>& entries() const override { return files_->entries(); }
+  Result<std::span<const std::byte>> bytes(std::string_view path) const override {
+    return files_->bytes(path);
+  }
+
+private:
+  std::unique_ptr<FileSet> files_;
+  BlobHold hold_;
+};
+
+std::string full_name(const RepoId& repo, const GitOid& commit) {
+  return repo.text + '@' + commit.hex();
+}
+
+Result<void> check_files(const Snapshot& snapshot) {
+  std::string_view before;
+  for (const SnapshotFile& file : snapshot.files) {
+    if (auto ok = check_repo_path(file.path); !ok) {
+      return fail(std::move(ok).error().context("publishing a snapshot"));
+    }
+    const bool inside = !before.empty() && file.path.starts_with(std::string(before) + '/');
+    if (file.path <= before || inside) {
+      return fail(
+          Errc::malformed,
+          fmt::format("publishing '{}': paths '{}' and '{}' are not in order, or one is the "
+                      "folder of the other",
+                      full_name(snapshot.repo, snapshot.commit), before, file.path));
+    }
+    before = file.path;
+  }
+  return {};
+}
+
+Result<void> check_blobs(Index& index, const Snapshot& snapshot) {
+  for (const SnapshotFile& file : snapshot.files) {
+    MODELD_ASSIGN(const auto row, index.find_blob(file.sha256));
+    const std::string doing =
+        fmt::format("publishing '{}': '{}'", full_name(snapshot.repo, snapshot.commit), file.path);
+    if (!row || row->damaged) {
+      return fail(Errc::not_found,
+                  fmt::format("{}: blob {} is not here", doing, file.sha256.hex()));
+    }
+    if (row->info.size != file.size) {
+      return fail(Errc::digest_mismatch,
+                  fmt::format("{}: blob {} has {} bytes, listed are {}", doing, file.sha256.hex(),
+                              row->info.size, file.size));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<Variant>> variants_of(Index& index, const RepoId& repo, const GitOid& commit) {
+  MODELD_ASSIGN(const auto keys, index.list_variant_keys(repo, commit));
+  std::vector<Variant> variants;
+  for (const Sha256Digest& key : keys) {
+    MODELD_ASSIGN(auto variant, index.find_variant(key));
+    if (variant) variants.push_back(std::move(*variant));
+  }
+  return variants;
+}
+
+tl::unexpected<Error> no_such_snapshot(const RepoId& repo, const GitOid& commit) {
+  return fail(Errc::not_found,
+              fmt::format("looking for '{}': no such snapshot", full_name(repo, commit)),
+              fmt::format("fetch it with modelctl pull {}", full_name(repo, commit)));
+}
+
+} // namespace
+
+Result<void> Store::publish_snapshot(const Snapshot& snapshot) {
+  MODELD_TRY(check_files(snapshot));
+  State& s = *state_;
+  std::vector<Sha256Digest> digests;
+  for (const SnapshotFile& file : snapshot.files) {
+    digests.push_back(file.sha256);
+  }
+  const BlobHold held = hold(std::move(digests));
+  const std::lock_guard manifests(s.manifests);
+  std::vector<Variant> variants;
+  bool listed = false;
+  {
+    auto index = s.writer.lock();
+    MODELD_ASSIGN(const auto there, index->find_snapshot(snapshot.repo, snapshot.commit));
+    listed = there.has_value();
+    if (there && *there != snapshot) {
+      return fail(Errc::conflict,
+                  fmt::format("publishing '{}': it is here with other files",
+                              full_name(snapshot.repo, snapshot.commit)),
+                  "a commit never changes: check where this list came from");
+    }
+    MODELD_TRY(check_blobs(*index, snapshot));
+    if (there && plain_view_complete(s.disk, snapshot)) return {};
+    MODELD_ASSIGN(variants, variants_of(*index, snapshot.repo, snapshot.commit));
+  }
+  const std::string manifest = layout::snapshot_manifest(snapshot.repo, snapshot.commit);
+  MODELD_TRY(s.disk.make_folders(folder_of(manifest)));
+  MODELD_TRY(s.disk.replace_file(manifest, snapshot.to_json(), k_manifest_mode));
+  MODELD_TRY(build_plain_view(s.disk, snapshot, variants, s.temporary("view")));
+  if (listed) return {}; // the view had to be mended only
+  auto index = s.writer.lock();
+  MODELD_ASSIGN(auto txn, index->begin());
+  MODELD_TRY(index->put_snapshot(snapshot, time_of(s.disk, manifest)));
+  return txn.commit();
+}
+
+Result<std::optional<Snapshot>> Store::find_snapshot(const RepoId& repo,
+                                                     const GitOid& commit) const {
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(const auto info, index->snapshot_info(repo, commit));
+  if (!info) return std::nullopt;
+  if (info->damaged) {
+    return fail(Errc::corrupt,
+                fmt::format("opening '{}': a blob of it is damaged", full_name(repo, commit)),
+                fmt::format("run modelctl repair {}", full_name(repo, commit)));
+  }
+  MODELD_ASSIGN(auto snapshot, index->find_snapshot(repo, commit));
+  // Removed between the two looks.
+  if (snapshot && snapshot->files.size() != info->files) return std::nullopt;
+  return snapshot;
+}
+
+Result<std::vector<SnapshotInfo>> Store::list_snapshots() const {
+  auto index = state_->reader.lock();
+  return index->list_snapshots();
+}
+
+Result<void> Store::remove_snapshot(const RepoId& repo, const GitOid& commit) {
+  State& s = *state_;
+  const std::lock_guard manifests(s.manifests);
+  std::vector<Variant> variants;
+  {
+    auto index = s.writer.lock();
+    MODELD_ASSIGN(const auto info, index->snapshot_info(repo, commit));
+    if (!info) return no_such_snapshot(repo, commit);
+    MODELD_ASSIGN(const auto pins, index->pins_of(repo, commit));
+    if (!pins.empty()) {
+      return fail(Errc::conflict,
+                  fmt::format("removing '{}': pinned as '{}'", full_name(repo, commit),
+                              fmt::join(pins, "', '")),
+                  fmt::format("run modelctl unpin {}", pins.front()));
+    }
+    MODELD_ASSIGN(variants, variants_of(*index, repo, commit));
+    MODELD_ASSIGN(auto txn, index->begin());
+    MODELD_TRY(index->delete_snapshot(repo, commit));
+    MODELD_TRY(txn.commit());
+  }
+  const std::string manifest = layout::snapshot_manifest(repo, commit);
+  MODELD_TRY(s.disk.unlink(manifest));
+  MODELD_TRY(s.disk.sync_folder(folder_of(manifest)));
+  const std::string view = layout::view(repo, commit);
+  if (variants.empty()) {
+    MODELD_TRY(s.disk.remove_tree(view));
+    remove_empty_folders(s.disk, folder_of(view), layout::k_views);
+    return {};
+  }
+  // Variants outlive their snapshot: the folder keeps their links only.
+  return build_plain_view(s.disk, Snapshot{repo, commit, {}}, variants, s.temporary("view"));
+}
+
+std::filesystem::path Store::snapshot_folder(const RepoId& repo, const GitOid& commit) const {
+  return root() / layout::view(repo, commit);
+}
+
+Result<std::unique_ptr<FileSet>> Store::snapshot_files(const Snapshot& snapshot) {
+  std::vector<FilePlace> places;
+  std::vector<Sha256Digest> digests;
+  for (const SnapshotFile& file : snapshot.files) {
+    digests.push_back(file.sha256);
+    places.push_back({file.path, blob_path(file.sha256), file.size});
+  }
+  auto held = hold(std::move(digests));
+  MODELD_ASSIGN(const auto there, find_snapshot(snapshot.repo, snapshot.commit));
+  if (!there) return no_such_snapshot(snapshot.repo, snapshot.commit);
+  return std::make_unique<HeldFiles>(
+      make_file_set(std::string(snapshot.repo.name()), std::move(places)), std::move(held));
+}
+
+Result<std::vector<GitOid>> Store::find_commits(const RepoId& repo, std::string_view prefix) const {
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(auto commits, index->list_commits(repo));
+  std::erase_if(commits, [prefix](const GitOid& c) { return !c.hex().starts_with(prefix); });
+  return commits;
+}
+
+// ---- what is known of a repository's name
+
+namespace {
+
+/// Changes a repository's record: file, then row. The caller holds State::manifests.
+template <class Change>
+Result<void> change_repo(Store::State& s, const RepoId& repo, Change change) {
+  RepoRow row{repo, repo, false, {}, {}};
+  {
+    auto index = s.reader.lock();
+    MODELD_ASSIGN(const auto found, index->find_repo(repo));
+    if (found) row = *found;
+    const RepoRow before = row;
+    change(row);
+    if (found && row == before) return {};
+  }
+  const std::string manifest = layout::repo_manifest(repo);
+  MODELD_TRY(s.disk.make_folders(folder_of(manifest)));
+  MODELD_TRY(s.disk.replace_file(manifest, row.to_json(), k_manifest_mode));
+  auto index = s.writer.lock();
+  MODELD_ASSIGN(auto txn, index->begin());
+  MODELD_TRY(index->put_repo(row));
+  return txn.commit();
+}
+
+} // namespace
+
+Result<void> Store::record_ref(const Ref& ref) {
+  const std::lock_guard manifests(state_->manifests);
+  return change_repo(*state_, ref.repo, [&ref](RepoRow& row) {
+    row.canonical = ref.canonical;
+    const auto at = std::lower_bound(
+        row.refs.begin(), row.refs.end(), ref.revision,
+        [](const Ref& r, const std::string& revision) { return r.revision < revision; });
+    if (at != row.refs.end() && at->revision == ref.revision) {
+      *at = ref;
+    } else {
+      row.refs.insert(at, ref);
+    }
+    for (Ref& other : row.refs) {
+      other.canonical = ref.canonical;
+    }
+  });
+}
+
+Result<std::optional<Ref>> Store::find_ref(const RepoId& repo, std::string_view revision) const {
+  auto index = state_->reader.lock();
+  return index->find_ref(repo, revision);
+}
+
+Result<std::vector<Ref>> Store::list_refs() const {
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(const auto repos, index->list_repos());
+  std::vector<Ref> refs;
+  for (const RepoId& repo : repos) {
+    MODELD_ASSIGN(const auto row, index->find_repo(repo));
+    if (row) refs.insert(refs.end(), row->refs.begin(), row->refs.end());
+  }
+  return refs;
+}
+
+Result<void> Store::record_access(const RepoId& repo, bool gated,
+                                  std::optional<std::uint32_t> uid) {
+  const std::lock_guard manifests(state_->manifests);
+  return change_repo(*state_, repo, [&](RepoRow& row) {
+    row.gated = gated;
+    if (!uid) return;
+    const auto at = std::lower_bound(row.users.begin(), row.users.end(), *uid);
+    if (at == row.users.end() || *at != *uid) row.users.insert(at, *uid);
+  });
+}
+
+Result<bool> Store::may_read(const RepoId& repo, std::uint32_t uid) const {
+  auto index = state_->reader.lock();
+  return index->may_read(repo, uid);
+}
+
+} // namespace modeld::store

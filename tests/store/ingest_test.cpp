@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/ingest.hpp"
+
+#include "tests/store/fixture.hpp"
+
+#include <sys/stat.h>
+
+#include <thread>
+
+using namespace modeld;
+using namespace modeld::test;
+using store::Expected;
+namespace fs = std::filesystem;
+
+namespace {
+
+Expected size_only(std::uint64_t size) {
+  Expected expected;
+  expected.size = size;
+  return expected;
+}
+
+std::size_t files_in(const fs::path& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+} // namespace
+
+TEST_CASE("Ingest::commit publishes a read-only blob under its SHA-256", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const auto blob = ingest(*store, "hello", size_only(5));
+  REQUIRE(blob);
+  CHECK(blob->sha256 == sha("hello"));
+  CHECK(blob->git_oid == git_id("hello"));
+  CHECK(read_file(store->blob_path(blob->sha256)) == "hello");
+  struct stat info {};
+  REQUIRE(stat(store->blob_path(blob->sha256).c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0444);
+  CHECK(*store->find_blob(sha("hello")) == *blob);
+  CHECK(*store->find_blob(git_id("hello")) == *blob);
+}
+
+TEST_CASE("Ingest::commit takes an empty blob", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  REQUIRE(ingest(*store, "", size_only(0)));
+  CHECK(fs::file_size(store->blob_path(sha(""))) == 0);
+}
+
+TEST_CASE("Ingest::commit knows the git id of bytes whose number was unknown", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  CHECK(ingest(*store, "hello")->git_oid == git_id("hello"));
+}
+
+TEST_CASE("Ingest::commit rejects a blob whose SHA-256 differs and leaves nothing",
+          "[store][ingest][C15]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  Expected expected = size_only(5);
+  expected.sha256 = sha("hello");
+  const auto blob = ingest(*store, "hellO", expected);
+  REQUIRE_FALSE(blob);
+  CHECK(blob.error().code == Errc::digest_mismatch);
+  CHECK(blob.error().message.find(sha("hello").hex()) != std::string::npos);
+  CHECK(blob.error().message.find(sha("hellO").hex()) != std::string::npos);
+  CHECK(files_in(dir / "root/tmp") == 0);
+  CHECK(files_in(dir / "root/blobs/sha256") == 0);
+}
+
+TEST_CASE("Ingest::commit rejects a blob whose git id differs", "[store][ingest][C16]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  Expected expected;
+  expected.git_oid = git_id("hello");
+  CHECK(ingest(*store, "hellO", expected).error().code == Errc::digest_mismatch);
+}
+
+TEST_CASE("Ingest::commit rejects a short blob", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const auto blob = ingest(*store, "hell", size_only(5));
+  REQUIRE_FALSE(blob);
+  CHECK(blob.error().code == Errc::digest_mismatch);
+  CHECK(blob.error().message.find("is 4, expected 5") != std::string::npos);
+}
+
+TEST_CASE("Ingest::write refuses bytes beyond the expected size", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  auto ingest = *store->begin_ingest(size_only(5));
+  REQUIRE(ingest->write(bytes_of("hel")));
+  CHECK(ingest->write(bytes_of("lo!")).error().code == Errc::digest_mismatch);
+  CHECK_FALSE(ingest->commit());
+}
+
+TEST_CASE("Ingest leaves nothing behind without commit", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  {
+    auto ingest = *store->begin_ingest({});
+    REQUIRE(ingest->write(bytes_of("hello")));
+    CHECK(files_in(dir / "root/tmp") == 1);
+  }
+  CHECK(files_in(dir / "root/tmp") == 0);
+  CHECK_FALSE(*store->find_blob(sha("hello")));
+}
+
+TEST_CASE("Ingest::commit keeps the blob that is there", "[store][ingest][E05]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  REQUIRE(ingest(*store, "hello"));
+  struct stat before {};
+  REQUIRE(stat(store->blob_path(sha("hello")).c_str(), &before) == 0);
+  REQUIRE(ingest(*store, "hello"));
+  struct stat after {};
+  REQUIRE(stat(store->blob_path(sha("hello")).c_str(), &after) == 0);
+  CHECK(before.st_ino == after.st_ino);
+  CHECK(files_in(dir / "root/tmp") == 0);
+}
+
+TEST_CASE("Ingest::commit replaces a damaged file of another size under its name",
+          "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  write_file(store->blob_path(sha("hello")), "trash left by somebody");
+  REQUIRE(ingest(*store, "hello"));
+  CHECK(read_file(store->blob_path(sha("hello"))) == "hello");
+}
+
+TEST_CASE("Ingest of the same bytes by many writers ends in one blob", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const std::string text(300'000, 'x');
+  std::vector<std::thread> writers;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 8; ++i) {
+    writers.emplace_back([&] {
+      if (ingest(*store, text)) ++good;
+    });
+  }
+  for (auto& writer : writers) {
+    writer.join();
+  }
+  CHECK(good == 8);
+  CHECK(files_in(store->blob_path(sha(text)).parent_path()) == 1);
+  CHECK(files_in(dir / "root/tmp") == 0);
+}
+
+TEST_CASE("Ingest of a file resumes where it was after a restart", "[store][ingest][resume]") {
+  TempDir dir;
+  const std::string text = "0123456789";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    INFO(cut);
+    const std::string key = "file-" + std::to_string(cut);
+    {
+      const auto store = open_store(dir / "root");
+      auto ingest = *store->resume_ingest(key, size_only(text.size()));
+      REQUIRE(ingest->offset() == 0);
+      REQUIRE(ingest->write(bytes_of(text.substr(0, cut))));
+    }
+    const auto store = open_store(dir / "root");
+    Expected expected = size_only(text.size());
+    expected.sha256 = sha(text);
+    auto ingest = *store->resume_ingest(key, expected);
+    REQUIRE(ingest->offset() == cut);
+    REQUIRE(ingest->write(bytes_of(text.substr(cut))));
+    const auto blob = ingest->commit();
+    REQUIRE(blob);
+    CHECK(blob->git_oid == git_id(text));
+    CHECK(files_in(dir / "root/tmp") == 0);
+  }
+}
+
+TEST_CASE("Store::resume_ingest begins again where the partial file is too long",
+          "[store][ingest][resume]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  write_file(dir / "root/tmp/resume-key.part", "another revision, longer");
+  auto ingest = *store->resume_ingest("key", size_only(5));
+  CHECK(ingest->offset() == 0);
+  REQUIRE(ingest->write(bytes_of("hello")));
+  CHECK(ingest->commit()->sha256 == sha("hello"));
+}
+
+TEST_CASE("Ingest::commit discards a partial file whose bytes are wrong",
+          "[store][ingest][resume][C15]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  write_file(dir / "root/tmp/resume-key.part", "HELL");
+  Expected expected = size_only(5);
+  expected.sha256 = sha("hello");
+  auto ingest = *store->resume_ingest("key", expected);
+  REQUIRE(ingest->write(bytes_of("o")));
+  CHECK(ingest->commit().error().code == Errc::digest_mismatch);
+  ingest.reset();
+  CHECK((*store->resume_ingest("key", expected))->offset() == 0);
+}
+
+TEST_CASE("Store::resume_ingest lets one writer have a key", "[store][ingest][resume][C19]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  auto first = store->resume_ingest("key", {});
+  REQUIRE(first);
+  CHECK(store->resume_ingest("key", {}).error().code == Errc::busy);
+  first->reset();
+  CHECK(store->resume_ingest("key", {}));
+}
+
+TEST_CASE("Ingest::restart forgets what was written", "[store][ingest][resume][C02]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  auto ingest = *store->resume_ingest("key", size_only(5));
+  REQUIRE(ingest->write(bytes_of("wro")));
+  REQUIRE(ingest->restart());
+  REQUIRE(ingest->write(bytes_of("hello")));
+  CHECK(ingest->commit()->sha256 == sha("hello"));
+}
+
+TEST_CASE("Ingest::drop removes a partial file", "[store][ingest][resume]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  auto ingest = *store->resume_ingest("key", {});
+  REQUIRE(ingest->write(bytes_of("hello")));
+  ingest->drop();
+  CHECK(files_in(dir / "root/tmp") == 0);
+}
+
+TEST_CASE("Store::resume_ingest refuses a key that is no name", "[store][ingest][resume]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  CHECK(store->resume_ingest("../evil", {}).error().code == Errc::invalid_argument);
+  CHECK(store->resume_ingest("", {}).error().code == Errc::invalid_argument);
+}
+
+TEST_CASE("Store::ingest_file takes a file's content and leaves the file", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  write_file(dir / "source", "hello");
+  CHECK(store->ingest_file(dir / "source", {})->sha256 == sha("hello"));
+  write_file(dir / "source", "changed later");
+  CHECK(read_file(store->blob_path(sha("hello"))) == "hello");
+}
+
+TEST_CASE("Store::ingest_file refuses what is no regular file", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  CHECK(store->ingest_file(dir.path(), {}).error().code == Errc::invalid_argument);
+  REQUIRE(mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  CHECK(store->ingest_file(dir / "fifo", {}).error().code == Errc::invalid_argument);
+  CHECK(store->ingest_file(dir / "none", {}).error().code == Errc::not_found);
+}
+
+TEST_CASE("Ingest shrinks its space reservation as it writes", "[store][ingest][space]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  Expected expected = size_only(5);
+  expected.space = *store->reserve_space(100);
+  REQUIRE(ingest(*store, "hello", expected));
+  CHECK(expected.space->left() == 95);
+}
