@@ -14,4 +14,11 @@ Report check_safetensors_file(std::span<const std::byte> file, std::string_view 
   return check_safetensors(file, file.size(), path, profile, limits).report;
 }
 
+Report check_gguf_file(std::span<const std::byte> file, std::string_view path, Profile profile,
+                       const Limits& limits) {
+  Report report(std::string(path), profile);
+  if (report_wrong_content(FileEnds::of(file), ContentKind::gguf, report)) return report;
+  return check_gguf(file, file.size(), path, profile, limits).report;
+}
+
 } // namespace modeld::validate

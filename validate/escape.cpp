@@ -88,6 +88,10 @@ std::string escape_text(std::string_view text, std::size_t limit) {
   return out;
 }
 
+std::string quoted(std::string_view text) {
+  return "'" + escape_text(text) + "'";
+}
+
 std::size_t utf8_valid_prefix(std::string_view text) {
   const auto* data = reinterpret_cast<const unsigned char*>(text.data());
   std::size_t i = 0;

@@ -16,6 +16,9 @@ inline constexpr std::size_t k_quoted_characters = 200;
 /// cut and marked with "...".
 std::string escape_text(std::string_view text, std::size_t limit = k_quoted_characters);
 
+/// escape_text between single quotes: how messages name a thing.
+std::string quoted(std::string_view text);
+
 /// Where the first byte that is not part of well-formed UTF-8 (RFC 3629: no overlong forms, no
 /// surrogates, nothing above U+10FFFF) stands; text.size() where there is none.
 std::size_t utf8_valid_prefix(std::string_view text);

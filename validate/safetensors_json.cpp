@@ -17,10 +17,6 @@ constexpr std::size_t k_max_name = 4096;
 /// The shortest entry has 49 bytes of JSON (validation.md 0.2.6), so a count is bounded by those.
 constexpr std::size_t k_min_entry_bytes = 49;
 
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}'", escape_text(text));
-}
-
 } // namespace
 
 SafetensorsReader::SafetensorsReader(std::span<const std::byte> head, std::uint64_t file_size,

@@ -10,14 +10,6 @@
 #include <numeric>
 
 namespace modeld::validate {
-namespace {
-
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}'", escape_text(text));
-}
-
-} // namespace
-
 void SafetensorsReader::check_size(Entry& entry) {
   const SafetensorsTensor& tensor = entry.tensor;
   const SafetensorsDtypeInfo& type = info(tensor.dtype);

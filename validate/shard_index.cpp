@@ -17,10 +17,6 @@ namespace {
 constexpr std::size_t k_max_depth = 64;
 constexpr std::string_view k_rerun = "pull the repository again, or tell its author";
 
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}'", escape_text(text));
-}
-
 /// A byte count that some writers print as a float.
 std::optional<std::uint64_t> integral(std::string_view literal) {
   if (const auto plain = plain_u64(literal)) return plain;

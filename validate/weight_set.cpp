@@ -17,10 +17,6 @@ constexpr std::string_view k_index = "model.safetensors.index.json";
 constexpr std::string_view k_single = "model.safetensors";
 constexpr std::string_view k_consolidated = "consolidated.safetensors";
 
-std::string quoted(std::string_view text) {
-  return fmt::format("'{}'", escape_text(text));
-}
-
 bool in_top_folder(std::string_view path) {
   return path.find('/') == std::string_view::npos;
 }
