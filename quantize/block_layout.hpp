@@ -126,6 +126,49 @@ struct BlockIQ4XS {
   Bytes<128> qs;
 };
 
+/// x = d or -d: bit j % 8 of byte j / 8 is 1 for +.
+struct BlockQ1_0 {
+  static constexpr std::size_t k_elements = 128;
+  Half d;
+  Bytes<16> qs;
+};
+/// x = d * (q - 1), q of 2 bits, four to a byte, lowest first.
+struct BlockQ2_0 {
+  static constexpr std::size_t k_elements = 64;
+  Half d;
+  Bytes<16> qs;
+};
+/// x = d * (trit - 1). Five trits to a byte, most significant first, scaled so that the trit is the
+/// high byte of 3 * byte: qs has elements m, m + 32, ... of the first 160 in bytes 0..31, of the
+/// next 80 in steps of 16 in bytes 32..47; qh four each of the last 16.
+struct BlockTQ1_0 {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<48> qs;
+  Bytes<4> qh;
+  Half d;
+};
+/// x = d * (q - 1), 2 bits: byte 32 h + m has elements 128 h + m + {0, 32, 64, 96}.
+struct BlockTQ2_0 {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<64> qs;
+  Half d;
+};
+/// x = 2^(e - 127) * E2M1 value. Nibbles as in Q4_0.
+struct BlockMXFP4 {
+  static constexpr std::size_t k_elements = 32;
+  std::uint8_t e;
+  Bytes<16> qs;
+};
+/// 4 sub-blocks of 16: x = E4M3 scale (unsigned) * E2M1 value. Byte 8 s + j: elements 16 s + j and
+/// 16 s + 8 + j.
+struct BlockNVFP4 {
+  static constexpr std::size_t k_elements = 64;
+  Bytes<4> d;
+  Bytes<32> qs;
+};
+
+static_assert(sizeof(BlockQ1_0) == 18 && sizeof(BlockQ2_0) == 18 && sizeof(BlockTQ1_0) == 54);
+static_assert(sizeof(BlockTQ2_0) == 66 && sizeof(BlockMXFP4) == 17 && sizeof(BlockNVFP4) == 36);
 static_assert(sizeof(BlockQ4_0) == 18 && alignof(BlockQ4_0) == 1);
 static_assert(sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ2K) == 84 && sizeof(BlockQ3K) == 110);

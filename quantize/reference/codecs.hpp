@@ -25,4 +25,15 @@ extern const RowCodec q4_k_codec;
 extern const RowCodec q5_k_codec;
 extern const RowCodec q6_k_codec;
 
+extern const RowCodec iq4_nl_codec;
+extern const RowCodec iq4_xs_codec;
+
+extern const RowCodec q1_0_codec;
+extern const RowCodec q2_0_codec;
+extern const RowCodec tq1_0_codec;
+extern const RowCodec tq2_0_codec;
+
+extern const RowCodec mxfp4_codec;
+extern const RowCodec nvfp4_codec;
+
 } // namespace modeld::quantize::reference
