@@ -82,8 +82,8 @@ void load_repositories(TestHub& hub, const Options& options) {
       if (!org.is_directory()) continue;
       for (const auto& repo : fs::directory_iterator(org.path())) {
         if (!repo.is_directory()) continue;
-        hub.add_repo(org.path().filename().string() + '/' + repo.path().filename().string(),
-                     repo.path());
+        hub.add_folder(org.path().filename().string() + '/' + repo.path().filename().string(),
+                       repo.path());
       }
     }
   }
@@ -91,7 +91,7 @@ void load_repositories(TestHub& hub, const Options& options) {
     const auto [name, folder] = halves(text);
     const auto [id, ref] = id_and_ref(name);
     if (!fs::is_directory(folder)) throw std::invalid_argument("'" + folder + "' is not a folder");
-    hub.add_repo(id, folder, ref);
+    hub.add_folder(id, folder, ref);
   }
 }
 

@@ -72,8 +72,8 @@ const std::string& TestHub::data_endpoint() const {
   return impl_->context.data_endpoint;
 }
 
-std::string TestHub::add_repo(const std::string& id, const std::filesystem::path& folder,
-                              std::string_view branch) {
+std::string TestHub::add_folder(const std::string& id, const std::filesystem::path& folder,
+                                std::string_view branch) {
   const auto commit = HubCommit::from_folder(folder, impl_->config.lfs);
   change([&](Repositories& repositories) { repositories.add(id, branch, commit); });
   return commit->id().hex();

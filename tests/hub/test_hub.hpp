@@ -45,8 +45,8 @@ public:
   const std::string& data_endpoint() const;
 
   /// Makes a commit and points the branch (or "refs/pr/N") at it; returns its id.
-  std::string add_repo(const std::string& id, const std::filesystem::path& folder,
-                       std::string_view branch = "main");
+  std::string add_folder(const std::string& id, const std::filesystem::path& folder,
+                         std::string_view branch = "main");
   std::string add_repo(const std::string& id,
                        const std::vector<std::pair<std::string, std::string>>& files,
                        std::string_view branch = "main");
