@@ -58,25 +58,48 @@ HWY_INLINE void fill_batch(Batch& batch, const float* in, const float* importanc
   }
 }
 
-/// sums[s] = x[s][0]^2 + x[s][1]^2 + ..., one after another in each block.
-inline HWY_NOINLINE void sums_of_squares(const float* const* x, float* sums) {
-  alignas(64) float tile[k_batch * 16];
-  for (std::size_t s = 0; s < k_batch; ++s)
-    sums[s] = 0.0F;
-  for (std::size_t i = 0; i < k_super; i += 16) {
-    const float* at[k_batch];
-    for (std::size_t s = 0; s < k_batch; ++s)
-      at[s] = x[s] + i;
-    transpose<k_batch>(at, 16, tile);
-    for (std::size_t s = 0; s < k_batch; s += hn::Lanes(k_f)) {
-      FloatV sum = hn::LoadU(k_f, sums + s);
-      for (std::size_t j = 0; j < 16; ++j) {
-        const FloatV v = hn::Load(k_f, tile + j * k_batch + s);
-        sum = hn::Add(sum, hn::Mul(v, v));
-      }
-      hn::StoreU(sum, k_f, sums + s);
+/// Adds the squares of weights i..i+3 of four rows to their sums, one after another.
+HWY_INLINE void add_squares(const float* const* x, std::size_t i,
+                            hn::VFromD<hn::FixedTag<float, 4>>& sum) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<std::uint64_t, 2> pairs;
+  const auto a = hn::LoadU(d, x[0] + i);
+  const auto b = hn::LoadU(d, x[1] + i);
+  const auto c = hn::LoadU(d, x[2] + i);
+  const auto e = hn::LoadU(d, x[3] + i);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  const auto first = hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low));
+  const auto second = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low));
+  const auto third = hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high));
+  const auto fourth = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high));
+  sum = hn::Add(hn::Add(sum, hn::Mul(first, first)), hn::Mul(second, second));
+  sum = hn::Add(hn::Add(sum, hn::Mul(third, third)), hn::Mul(fourth, fourth));
+}
+
+/// sums[s] = x[s][0]^2 + x[s][1]^2 + ..., in order, for sixteen rows of n floats. Only the first
+/// `rows` of them matter: few rows cost less.
+inline HWY_NOINLINE void sums_of_squares(const float* const* x, std::uint64_t n, std::size_t rows,
+                                         float* sums) {
+  const hn::FixedTag<float, 4> d;
+  auto first = hn::Zero(d), second = first, third = first, fourth = first;
+  if (rows <= 4) {
+    for (std::size_t i = 0; i < n; i += 4)
+      add_squares(x, i, first);
+  } else {
+    for (std::size_t i = 0; i < n; i += 4) {
+      add_squares(x, i, first);
+      add_squares(x + 4, i, second);
+      add_squares(x + 8, i, third);
+      add_squares(x + 12, i, fourth);
     }
   }
+  hn::StoreU(first, d, sums);
+  hn::StoreU(second, d, sums + 4);
+  hn::StoreU(third, d, sums + 8);
+  hn::StoreU(fourth, d, sums + 12);
 }
 
 /// The levels of one sub-block whose scale is not zero: clamp(round((x + low) / scale)).

@@ -219,7 +219,7 @@ HWY_INLINE void search_batch(const Batch& batch, MinFound* found) {
   alignas(64) MinTile<Type::k_sub> tile;
   alignas(64) float sigma2[k_tile];
   float squares[k_batch];
-  if (weighted) sums_of_squares(batch.x, squares);
+  if (weighted) sums_of_squares(batch.x, k_super, batch.count, squares);
   for (std::size_t t = 0; t * k_in_tile < batch.count; ++t) {
     const float* x[k_tile];
     const float* importance[k_tile];

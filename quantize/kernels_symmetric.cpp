@@ -371,7 +371,7 @@ void quantize_q3_batch(Batch& batch, std::byte* out) {
   alignas(64) float sums[k_batch * k_subs];
   float squares[k_batch];
   const float* lanes[k_tile];
-  sums_of_squares(batch.x, squares);
+  sums_of_squares(batch.x, k_super, batch.count, squares);
   for (std::size_t t = 0; t < k_tiles; ++t) {
     lanes_of(batch.x, t, lanes);
     transpose<k_tile>(lanes, k_sub, tile.x);
