@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/tokenizer_files.hpp"
+
+#include "quantize/utf8_text.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace modeld::quantize {
+namespace {
+
+// Deeper than any tokenizer file in use; the parser recurses in our own consumers only.
+constexpr std::size_t k_max_depth = 64;
+
+Result<boost::json::value> parse(std::string_view text, std::string_view path) {
+  boost::json::parse_options options;
+  options.max_depth = k_max_depth;
+  // A vocabulary is a hundred thousand short strings: one arena instead of as many allocations.
+  auto storage = boost::json::make_shared_resource<boost::json::monotonic_resource>(
+      std::max<std::size_t>(text.size() * 3, 4096));
+  boost::json::error_code ec;
+  auto value = boost::json::parse(text, ec, storage, options);
+  if (ec) return fail(Errc::malformed, fmt::format("parsing '{}': {}", path, ec.message()));
+  return value;
+}
+
+} // namespace
+
+Result<std::string_view> TokenizerFiles::raw(std::string_view path) const {
+  MODELD_ASSIGN(const auto bytes, files_.bytes(path));
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes of a text file
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Result<const boost::json::object*> TokenizerFiles::object(std::string_view path) {
+  if (!has(path)) return nullptr;
+  auto at = parsed_.find(path);
+  if (at == parsed_.end()) {
+    MODELD_ASSIGN(const auto bytes, raw(path));
+    MODELD_ASSIGN(auto value, parse(bytes, path));
+    if (!value.is_object()) {
+      return fail(Errc::malformed, fmt::format("parsing '{}': the root is not an object", path));
+    }
+    at = parsed_.emplace(std::string(path), std::move(value)).first;
+  }
+  return &at->second->get_object();
+}
+
+Result<std::string> TokenizerFiles::text(std::string_view path) const {
+  MODELD_ASSIGN(const auto bytes, raw(path));
+  if (const auto bad = find_invalid_utf8(bytes)) {
+    return fail(Errc::malformed, fmt::format("reading '{}': byte {} is not UTF-8", path, *bad));
+  }
+  return with_unix_line_ends(bytes);
+}
+
+const boost::json::value* member(const boost::json::object& object, std::string_view name) {
+  const auto* value = object.if_contains(name);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+std::optional<std::string_view> text_member(const boost::json::object& object,
+                                            std::string_view name) {
+  const auto* value = object.if_contains(name);
+  if (value == nullptr || !value->is_string()) return std::nullopt;
+  return std::string_view(value->get_string());
+}
+
+bool is_truthy(const boost::json::value* value) {
+  if (value == nullptr) return false;
+  switch (value->kind()) {
+  case boost::json::kind::null:
+    return false;
+  case boost::json::kind::bool_:
+    return value->get_bool();
+  case boost::json::kind::int64:
+    return value->get_int64() != 0;
+  case boost::json::kind::uint64:
+    return value->get_uint64() != 0;
+  case boost::json::kind::double_:
+    return value->get_double() != 0;
+  case boost::json::kind::string:
+    return !value->get_string().empty();
+  case boost::json::kind::array:
+    return !value->get_array().empty();
+  case boost::json::kind::object:
+    return !value->get_object().empty();
+  }
+  return false;
+}
+
+std::optional<std::int64_t> whole_number(const boost::json::value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (value->is_bool()) return value->get_bool() ? 1 : 0;
+  if (value->is_int64()) return value->get_int64();
+  // Beyond every vocabulary; the callers compare with a size.
+  if (value->is_uint64()) return std::numeric_limits<std::int64_t>::max();
+  return std::nullopt;
+}
+
+} // namespace modeld::quantize
