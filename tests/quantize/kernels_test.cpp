@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/kernel_target.hpp"
+
+#include "quantize/kernels_table.hpp"
+#include "quantize/row_samples.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace modeld;
+using namespace modeld::quantize;
+using namespace modeld::test;
+
+// MODELD_KERNEL names the target of the whole run, as it does in use.
+
+namespace {
+
+std::string forced_name() {
+  const char* name = std::getenv("MODELD_KERNEL");
+  return name == nullptr ? std::string(kernel_name(available_kernels().front())) : name;
+}
+
+/// Nothing where this machine lacks the target that the run is about.
+std::optional<KernelTarget> target_of_run() {
+  const auto chosen = choose_kernel(forced_name());
+  if (!chosen) WARN("not checked: this machine has no kernel '" << forced_name() << "'");
+  return chosen ? std::optional(*chosen) : std::nullopt;
+}
+
+std::size_t rounds() {
+  const char* wanted = std::getenv("MODELD_TEST_ROUNDS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 10;
+}
+
+/// Floats or blocks that start `shift` bytes beyond a boundary of 64.
+class Shifted {
+public:
+  Shifted(std::size_t bytes, std::size_t shift) : storage_(bytes + 128 + shift, std::byte{0x5A}) {
+    const auto address = std::bit_cast<std::uintptr_t>(storage_.data());
+    at_ = storage_.data() + (64 - address % 64) % 64 + shift;
+    end_ = at_ + bytes;
+  }
+  std::byte* bytes() { return at_; }
+  float* floats() { return reinterpret_cast<float*>(at_); }
+  bool tail_untouched() const {
+    return std::all_of<const std::byte*>(end_, storage_.data() + storage_.size(),
+                                         [](std::byte b) { return b == std::byte{0x5A}; });
+  }
+
+private:
+  std::vector<std::byte> storage_;
+  std::byte* at_;
+  std::byte* end_;
+};
+
+struct Case {
+  TensorType type;
+  std::string_view kind;
+  std::uint64_t rows;
+  std::uint64_t row_elements;
+  std::size_t shift; ///< in floats of the input; in bytes of the output
+  std::vector<float> in;
+  std::vector<float> importance; ///< empty: none
+};
+
+void check_quantize(const RowCodec& kernel, const Case& c, std::vector<std::byte>& blocks) {
+  const TensorTypeInfo& type = info(c.type);
+  Shifted in(c.in.size() * sizeof(float), c.shift * sizeof(float));
+  std::memcpy(in.bytes(), c.in.data(), c.in.size() * sizeof(float));
+  Shifted out(blocks.size(), c.shift);
+  const float* importance = c.importance.empty() ? nullptr : c.importance.data();
+  scalar_codec(c.type).quantize(c.in.data(), c.rows, c.row_elements, importance, blocks.data());
+  kernel.quantize(in.floats(), c.rows, c.row_elements, importance, out.bytes());
+  const auto* at = std::mismatch(blocks.data(), blocks.data() + blocks.size(), out.bytes()).first;
+  const auto offset = static_cast<std::size_t>(at - blocks.data());
+  INFO(type.name << ", " << c.kind << ", " << c.rows << " x " << c.row_elements << " shifted by "
+                 << c.shift << (importance != nullptr ? ", weighted" : "") << ": block "
+                 << offset / type.bytes << " byte " << offset % type.bytes);
+  REQUIRE(offset == blocks.size());
+  REQUIRE(out.tail_untouched());
+}
+
+void check_dequantize(const RowCodec& kernel, const Case& c, const std::vector<std::byte>& blocks) {
+  std::vector<float> expected(c.in.size());
+  Shifted in(blocks.size(), c.shift);
+  std::memcpy(in.bytes(), blocks.data(), blocks.size());
+  Shifted out(c.in.size() * sizeof(float), c.shift * sizeof(float));
+  scalar_codec(c.type).dequantize(blocks.data(), c.rows, c.row_elements, expected.data());
+  kernel.dequantize(in.bytes(), c.rows, c.row_elements, out.floats());
+  INFO(info(c.type).name << ", " << c.kind << ", " << c.rows << " x " << c.row_elements);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto want = std::bit_cast<std::uint32_t>(expected[i]);
+    const auto have = std::bit_cast<std::uint32_t>(out.floats()[i]);
+    // Which NaN comes out of an invalid scale is not defined.
+    if (want != have && !(expected[i] != expected[i] && out.floats()[i] != out.floats()[i])) {
+      INFO("element " << i << ": " << expected[i] << " and " << out.floats()[i]);
+      REQUIRE(want == have);
+    }
+  }
+  REQUIRE(out.tail_untouched());
+}
+
+void check(const RowCodec& kernel, const Case& c) {
+  std::vector<std::byte> blocks(*tensor_bytes(c.type, c.in.size()));
+  check_quantize(kernel, c, blocks);
+  check_dequantize(kernel, c, blocks);
+}
+
+Case make_case(TensorType type, const RowKind& kind, std::uint64_t seed, bool weighted) {
+  Case c{type, kind.name, 1 + seed % 4, info(type).block * (1 + seed * seed % 19), seed % 9,
+         {},   {}};
+  c.in.resize(c.rows * c.row_elements);
+  kind.fill(c.in, seed);
+  if (weighted) c.importance = importance_sample(c.row_elements, seed);
+  return c;
+}
+
+/// Every type that both sides write, with and without importance where that is a difference.
+template <class Check>
+void for_each_type(KernelTarget target, Check&& check_type) {
+  for (const TensorTypeInfo& type : all_tensor_types()) {
+    const RowCodec& scalar = scalar_codec(type.type);
+    if (scalar.quantize == nullptr) continue;
+    const RowCodec& kernel = codec_for(target, type.type);
+    if (scalar.importance_use != ImportanceUse::required) check_type(kernel, false);
+    if (scalar.importance_use != ImportanceUse::ignored) check_type(kernel, true);
+  }
+}
+
+} // namespace
+
+TEST_CASE("kernel_in_use is the one that MODELD_KERNEL forces, and its code ran",
+          "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  REQUIRE(kernel_in_use());
+  REQUIRE(kernel_name(*kernel_in_use()) == forced_name());
+  const bool is_kernel =
+      codec(TensorType::q4_k).quantize != scalar_codec(TensorType::q4_k).quantize;
+  REQUIRE(is_kernel == (*target != KernelTarget::scalar));
+  for (const FindFamily find : kernel_families()) {
+    const std::int64_t bit = target_bit(*target);
+    if (*target != KernelTarget::scalar) REQUIRE(find(bit).compiled_for == bit);
+  }
+}
+
+#if defined(__x86_64__)
+TEST_CASE("available_kernels has what the processor has", "[quantize][kernel]") {
+  const auto available = available_kernels();
+  const auto has = [&](KernelTarget t) {
+    return std::find(available.begin(), available.end(), t) != available.end();
+  };
+  REQUIRE(has(KernelTarget::avx2) == (__builtin_cpu_supports("avx2") != 0));
+  REQUIRE(has(KernelTarget::avx512) == (__builtin_cpu_supports("avx512bw") != 0));
+  REQUIRE(available.back() == KernelTarget::scalar);
+}
+#endif
+
+TEST_CASE("choose_kernel refuses a name that is not there and lists those that are",
+          "[quantize][kernel]") {
+  const auto chosen = choose_kernel("mmx");
+  REQUIRE_FALSE(chosen);
+  REQUIRE(chosen.error().code == Errc::invalid_argument);
+  REQUIRE(chosen.error().message.find("'mmx'") != std::string::npos);
+  REQUIRE(chosen.error().message.find("scalar") != std::string::npos);
+  REQUIRE(*choose_kernel("") == available_kernels().front());
+}
+
+TEST_CASE("codec_for equals the scalar definition bit for bit", "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  for_each_type(*target, [](const RowCodec& kernel, bool weighted) {
+    for (std::uint64_t seed = 0; seed < rounds(); ++seed) {
+      for (const RowKind& kind : row_kinds()) {
+        check(kernel, make_case(kernel.type, kind, seed, weighted));
+      }
+    }
+  });
+}
+
+TEST_CASE("codec_for equals the scalar definition for values that are not finite",
+          "[quantize][kernel][B05]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  constexpr float k_inf = std::numeric_limits<float>::infinity();
+  constexpr float k_nan = std::numeric_limits<float>::quiet_NaN();
+  for_each_type(*target, [&](const RowCodec& kernel, bool weighted) {
+    for (const float bad : {k_inf, -k_inf, k_nan, 3e38F, -3e38F, 1e18F, 70000.0F}) {
+      Case c = make_case(kernel.type, row_kinds().front(), 3, weighted);
+      c.kind = "not finite";
+      c.in[c.in.size() / 2] = bad;
+      c.in.back() = bad;
+      check(kernel, c);
+    }
+  });
+}
+
+TEST_CASE("codec_for dequantizes any block as the scalar definition does", "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  std::mt19937_64 random(7);
+  for (const TensorTypeInfo& type : all_tensor_types()) {
+    if (scalar_codec(type.type).dequantize == nullptr) continue;
+    for (std::uint64_t round = 0; round < rounds(); ++round) {
+      Case c{type.type, "random blocks", 1, type.block * (1 + random() % 70), round % 9, {}, {}};
+      c.in.resize(c.row_elements);
+      std::vector<std::byte> blocks(*tensor_bytes(type.type, c.row_elements));
+      for (std::byte& b : blocks)
+        b = static_cast<std::byte>(random());
+      check_dequantize(codec_for(*target, type.type), c, blocks);
+    }
+  }
+}
