@@ -140,7 +140,11 @@ struct Ingest::State {
   Result<BlobInfo> publish() {
     MODELD_ASSIGN(auto info, check());
     MODELD_TRY(store->disk.set_mode(file, path, store->options.blob_mode));
-    MODELD_TRY(store->disk.sync(file, path));
+    if (auto ok = store->disk.sync(file, path); !ok) {
+      // After a failed fsync nobody knows what is on the disk, and a second one may say yes.
+      discard();
+      return fail(std::move(ok).error());
+    }
     const std::shared_lock placing(store->placing);
     MODELD_TRY(place(info));
     finished = true;

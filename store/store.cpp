@@ -32,10 +32,15 @@ constexpr std::string_view k_marker_version = "1";
 constexpr std::uint64_t k_max_marker = 4096;
 constexpr std::size_t k_max_name = 128;
 
+constexpr const char* k_new_marker = ".modeld.id.new";
+
 /// What may be there before there is a marker: a crash of the very first start, and what mkfs
 /// leaves.
-bool is_no_content(const FolderEntry& entry) {
-  return entry.name == layout::k_lock || entry.name == layout::k_tmp || entry.name == "lost+found";
+bool is_no_content(const Disk& disk, const FolderEntry& entry) {
+  if (entry.name == k_new_marker || entry.name == "lost+found") return true;
+  if (entry.name != layout::k_lock) return false;
+  const auto record = disk.read_text(layout::k_lock, k_max_marker);
+  return record && (record->empty() || record->front() == '{');
 }
 
 Result<std::string> parse_marker(const std::string& text, const fs::path& root) {
@@ -74,8 +79,9 @@ Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOpti
     return id;
   }
   MODELD_ASSIGN(const auto entries, disk.list("."));
-  const auto foreign = std::find_if_not(entries.begin(), entries.end(),
-                                        [](const FolderEntry& e) { return is_no_content(e); });
+  const auto foreign = std::find_if_not(entries.begin(), entries.end(), [&](const auto& entry) {
+    return is_no_content(disk, entry);
+  });
   if (foreign != entries.end()) {
     return fail(Errc::conflict,
                 fmt::format("opening store '{}': it has content ('{}') but no {}",
@@ -127,10 +133,17 @@ Result<void> sweep(const Disk& disk) {
   return {};
 }
 
+/// The marker comes before everything else but the lock, or a crash of the first start would leave
+/// a folder that looks like somebody else's.
 Result<void> write_marker(const Disk& disk, const std::string& id) {
   const std::string text =
       fmt::format("{}{}\nid {}\ncreated-by {}\n", k_marker_head, k_marker_version, id, k_version);
-  return disk.replace_file(layout::k_marker, text, 0644);
+  MODELD_TRY(disk.unlink(k_new_marker));
+  MODELD_ASSIGN(const auto file, disk.create(k_new_marker, 0644));
+  MODELD_TRY(disk.write(file, k_new_marker, std::as_bytes(std::span(text)), 0));
+  MODELD_TRY(disk.sync(file, k_new_marker));
+  MODELD_TRY(disk.rename(k_new_marker, layout::k_marker));
+  return disk.sync_folder(".");
 }
 
 /// Space that collection can free when the disk is full. Not having it is no reason to refuse.
@@ -203,12 +216,12 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   MODELD_TRY(read_marker(disk, options));
   MODELD_ASSIGN(auto lock, RootLock::take(disk));
   MODELD_ASSIGN(auto id, read_marker(disk, options));
-  MODELD_TRY(make_folders(disk));
-  MODELD_TRY(sweep(disk));
   if (!id) {
     id = random_id();
     MODELD_TRY(write_marker(disk, *id));
   }
+  MODELD_TRY(make_folders(disk));
+  MODELD_TRY(sweep(disk));
   const fs::path file = disk.root() / layout::k_index;
   MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
   if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
