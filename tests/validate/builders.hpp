@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "schema/file_set.hpp"
 #include "validate/finding.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,21 +55,6 @@ inline std::string object(std::initializer_list<std::string> members) {
   }
   return out + "}";
 }
-
-/// A folder in memory.
-class MemoryFiles final : public FileSet {
-public:
-  explicit MemoryFiles(std::map<std::string, std::string> files, std::string name = "repo");
-
-  std::string_view name() const override { return name_; }
-  const std::vector<Entry>& entries() const override { return entries_; }
-  Result<std::span<const std::byte>> bytes(std::string_view path) const override;
-
-private:
-  std::string name_;
-  std::map<std::string, std::string, std::less<>> files_;
-  std::vector<Entry> entries_;
-};
 
 /// All findings in one line, for messages of failed checks.
 std::string list(const validate::Report& report);

@@ -2,6 +2,7 @@
 #include "validate/shard_index.hpp"
 
 #include "builders.hpp"
+#include "tests/support/memory_files.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -47,7 +48,7 @@ Files with_index(std::string_view what, std::string_view with) {
 }
 
 Report check(Files files, Profile profile = Profile::strict) {
-  return check_weight_set(MemoryFiles(std::move(files)), profile).report;
+  return check_weight_set(MemoryFiles("repo", std::move(files)), profile).report;
 }
 
 #define EXPECT_REJECT(files, rule)                                                                 \
@@ -69,7 +70,7 @@ Report check(Files files, Profile profile = Profile::strict) {
 } // namespace
 
 TEST_CASE("check_weight_set accepts a good sharded repository", "[validate][index]") {
-  const auto set = check_weight_set(MemoryFiles(repository()));
+  const auto set = check_weight_set(MemoryFiles("repo", repository()));
   INFO(list(set.report));
   REQUIRE(set.accepted());
   CHECK(set.report.warnings() == 0);
@@ -102,7 +103,7 @@ TEST_CASE("check_shard_index refuses every name that leads elsewhere",
     files["sub/x.safetensors"] = files[k_second];
     INFO(name);
     EXPECT_REJECT(files, "IX-04");
-    CHECK_FALSE(select_weight_files(MemoryFiles(files)));
+    CHECK_FALSE(select_weight_files(MemoryFiles("repo", files)));
   }
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("select_weight_files takes exactly the files of the index (A14)",
               {"consolidated.safetensors", weights},
               {"model.safetensors", weights},
               {k_index, R"({"weight_map":{"a":"a.safetensors","b":"extra-1.safetensors"}})"}};
-  const auto chosen = select_weight_files(MemoryFiles(files));
+  const auto chosen = select_weight_files(MemoryFiles("repo", files));
   REQUIRE(chosen);
   CHECK(chosen->files == std::vector<std::string>{"a.safetensors", "extra-1.safetensors"});
   CHECK(chosen->unlisted ==
@@ -218,7 +219,7 @@ TEST_CASE("select_weight_files takes exactly the files of the index (A14)",
   EXPECT_WARN(files, "IX-13");
 
   files.erase(k_index);
-  const auto refused = select_weight_files(MemoryFiles(files));
+  const auto refused = select_weight_files(MemoryFiles("repo", files));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::conflict);
 }
@@ -231,7 +232,7 @@ TEST_CASE("select_weight_files knows the usual folders without an index (A14)",
     Files files;
     for (const char* name : names)
       files[name] = w;
-    const auto result = select_weight_files(MemoryFiles(files), layout);
+    const auto result = select_weight_files(MemoryFiles("repo", files), layout);
     return result ? result->files : std::vector<std::string>{};
   };
   using Names = std::vector<std::string>;
@@ -249,11 +250,12 @@ TEST_CASE("select_weight_files knows the usual folders without an index (A14)",
 
 TEST_CASE("select_weight_files refuses pickles by name and says what else to do (PK-01)",
           "[validate][index][PK-01]") {
-  const auto refused = select_weight_files(MemoryFiles(Files{{"pytorch_model.bin", "PK\x03\x04"}}));
+  const auto refused =
+      select_weight_files(MemoryFiles("repo", Files{{"pytorch_model.bin", "PK\x03\x04"}}));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::unsupported);
   CHECK_FALSE(refused.error().hint.empty());
-  const auto none = select_weight_files(MemoryFiles(Files{{"config.json", "{}"}}));
+  const auto none = select_weight_files(MemoryFiles("repo", Files{{"config.json", "{}"}}));
   REQUIRE_FALSE(none);
   CHECK(none.error().code == Errc::not_found);
 }
