@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -10,6 +11,7 @@
 namespace modeld::validate {
 namespace {
 
+constexpr std::uint64_t k_ones = 0x0101010101010101ULL;
 constexpr std::uint64_t k_high_bits = 0x8080808080808080ULL;
 
 /// Bytes of the well-formed sequence that starts at `at`, with its code point; 0 where there is
@@ -112,6 +114,44 @@ std::size_t utf8_valid_prefix(std::string_view text) {
     }
   }
   return i;
+}
+
+bool is_clean_utf8(const char* at, std::size_t length, std::size_t readable) {
+  if constexpr (std::endian::native != std::endian::little) return false;
+  // Eight bytes at a time; in these words bit 7 of a byte answers for the byte.
+  const auto holds = [](std::uint64_t word, std::uint64_t byte) {
+    const std::uint64_t difference = word ^ (k_ones * byte);
+    return ((difference - k_ones) & ~difference & k_high_bits) != 0;
+  };
+  std::uint64_t carry = 0; // continuation bytes that the next word must begin with
+  for (std::size_t i = 0; i < length; i += 8) {
+    const std::size_t rest = length - i;
+    std::uint64_t word = k_ones;
+    if (rest >= 8) {
+      std::memcpy(&word, at + i, 8);
+    } else if (readable - i >= 8) {
+      std::memcpy(&word, at + i, 8);
+      const std::uint64_t beyond = ~std::uint64_t{0} << (8 * rest);
+      word = (word & ~beyond) | (k_ones & beyond);
+    } else {
+      std::memcpy(&word, at + i, rest);
+    }
+    const std::uint64_t high = word & k_high_bits;
+    if (((word - k_ones) & ~word & k_high_bits) != 0) return false; // NUL
+    if (high == 0 && carry == 0) continue;
+    const std::uint64_t lead = high & (word << 1);
+    const std::uint64_t lead2 = lead & ~(word << 2);
+    const std::uint64_t lead3 = lead & (word << 2) & ~(word << 3);
+    if ((lead2 | lead3) != lead) return false; // four bytes
+    const std::uint64_t not_overlong = (word << 3) | (word << 4) | (word << 5) | (word << 6);
+    if ((lead2 & ~not_overlong) != 0) return false; // C0, C1
+    // E0 and ED restrict what follows: overlong forms and surrogates.
+    if (lead3 != 0 && (holds(word, 0xE0) || holds(word, 0xED))) return false;
+    const std::uint64_t expected = carry | (lead << 8) | (lead3 << 16);
+    if ((high & ~lead) != expected) return false;
+    carry = (lead >> 56) | (lead3 >> 48);
+  }
+  return carry == 0;
 }
 
 TextTraits text_traits(std::string_view text) {

@@ -23,6 +23,10 @@ std::string quoted(std::string_view text);
 /// surrogates, nothing above U+10FFFF) stands; text.size() where there is none.
 std::size_t utf8_valid_prefix(std::string_view text);
 
+/// A quick look at a short string: true where it is surely well-formed UTF-8 without NUL, false
+/// where only a closer look can tell. `readable` bytes, length or more, may be loaded from `at`.
+bool is_clean_utf8(const char* at, std::size_t length, std::size_t readable);
+
 /// Classes of code points that names should not hold; flags of what valid UTF-8 text contains.
 struct TextTraits {
   bool nul = false;

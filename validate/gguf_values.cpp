@@ -7,37 +7,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 
 namespace modeld::validate {
 namespace {
-
-constexpr std::uint64_t k_ones = 0x0101010101010101ULL;
-constexpr std::uint64_t k_highs = 0x8080808080808080ULL;
-
-/// Whether a string's bytes are all ASCII without NUL: one look at eight bytes decides for most
-/// tokens. `readable` bytes may be loaded from `at`, length or more.
-bool is_plain(const char* at, std::size_t length, std::size_t readable) {
-  std::size_t i = 0;
-  for (; length - i >= 8; i += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at + i, 8);
-    if ((((word - k_ones) | word) & k_highs) != 0) return false;
-  }
-  const std::size_t rest = length - i;
-  if (rest == 0) return true;
-  std::uint64_t word = 0;
-  if (std::endian::native == std::endian::little && readable - i >= 8) {
-    std::memcpy(&word, at + i, 8);
-    const std::uint64_t beyond = ~std::uint64_t{0} << (8 * rest);
-    word = (word & ~beyond) | (k_ones & beyond);
-  } else {
-    word = k_ones;
-    std::memcpy(&word, at + i, rest);
-  }
-  return (((word - k_ones) | word) & k_highs) == 0;
-}
 
 /// Byte-level vocabularies hold pieces of characters.
 bool is_token_list(std::string_view key) {
@@ -55,7 +27,7 @@ bool ends_like_a_factor(std::string_view key) {
 
 void GgufReader::check_string(const GgufKvView& item) {
   const std::string_view text = *item.value.as_string();
-  if (is_plain(text.data(), text.size(), text.size()) || report_.full()) return;
+  if (is_clean_utf8(text.data(), text.size(), text.size()) || report_.full()) return;
   if (const std::size_t good = utf8_valid_prefix(text); good != text.size()) {
     report_.warn("GG-16", item.value.offset + good,
                  fmt::format("string {} holds the byte 0x{:02X}, which is no UTF-8",
@@ -85,7 +57,7 @@ bool GgufReader::walk_strings(const GgufKvView& item, std::uint64_t count) {
       return read_string("a string of an array", text); // says what is wrong
     }
     at_ = at + prefix + static_cast<std::size_t>(length);
-    if (is_plain(data + at + prefix, static_cast<std::size_t>(length), size - at - prefix))
+    if (is_clean_utf8(data + at + prefix, static_cast<std::size_t>(length), size - at - prefix))
       continue;
     std::string_view text{data + at + prefix, static_cast<std::size_t>(length)};
     if (encoding.short_lengths && text.ends_with('\0')) text.remove_suffix(1);
