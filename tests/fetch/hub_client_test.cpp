@@ -3,6 +3,7 @@
 #include "fetch/hub_client.hpp"
 
 #include "tests/fetch/fetch_hosts.hpp"
+#include "tests/fetch/test_bytes.hpp"
 #include "tests/hub/test_hub.hpp"
 
 #include <catch2/catch.hpp>
@@ -23,20 +24,11 @@ HubClient client_of(const TestHub& hub) {
   return HubClient::create(options).value();
 }
 
-std::string bytes_of(std::size_t size, unsigned seed = 1) {
-  std::string text(size, '\0');
-  for (char& c : text) {
-    seed = seed * 1664525u + 1013904223u;
-    c = static_cast<char>(seed >> 24);
-  }
-  return text;
-}
-
 std::vector<std::pair<std::string, std::string>> small_repo() {
   return {{"config.json", "{}\n"},
           {"empty.txt", ""},
           {"sub/dir/a b#?%+.json", "odd"},
-          {"model.safetensors", bytes_of(3 << 20)}};
+          {"model.safetensors", random_bytes(3 << 20)}};
 }
 
 std::string detail(const Error& error, std::string_view name) {
@@ -233,7 +225,7 @@ TEST_CASE("HubClient::download brings every byte of every file", "[fetch][downlo
 TEST_CASE("HubClient::download needs no request for a file that is complete or empty",
           "[fetch][download][C01][pitfall-29]") {
   TestHub hub;
-  const std::string bytes = bytes_of(1000);
+  const std::string bytes = random_bytes(1000);
   const auto commit =
       GitOid::parse(hub.add_repo("org/name", {{"a.bin", bytes}, {"empty", ""}})).value();
   HubClient client = client_of(hub);
@@ -248,8 +240,8 @@ TEST_CASE("HubClient::download needs no request for a file that is complete or e
 
 TEST_CASE("HubClient::download continues from what is there", "[fetch][download][resume]") {
   TestHub hub;
-  const std::string big = bytes_of(1 << 20);
-  const std::string small = bytes_of(5000);
+  const std::string big = random_bytes(1 << 20);
+  const std::string small = random_bytes(5000);
   const auto commit =
       GitOid::parse(hub.add_repo("org/name", {{"big.bin", big}, {"small.json", small}})).value();
   HubClient client = client_of(hub);
@@ -268,7 +260,7 @@ TEST_CASE("HubClient::download continues from what is there", "[fetch][download]
 TEST_CASE("HubClient::download fetches a file with a wrong beginning once more, then fails",
           "[fetch][download][C15]") {
   TestHub hub;
-  const std::string big = bytes_of(100'000);
+  const std::string big = random_bytes(100'000);
   const auto commit = GitOid::parse(hub.add_repo("org/name", {{"big.bin", big}})).value();
   HubClient client = client_of(hub);
   TestHost host;
@@ -302,7 +294,7 @@ TEST_CASE("HubClient::download passes on a full disk and keeps what is there",
           "[fetch][download][C14]") {
   TestHub hub;
   const auto commit =
-      GitOid::parse(hub.add_repo("org/name", {{"a.bin", bytes_of(1 << 20)}})).value();
+      GitOid::parse(hub.add_repo("org/name", {{"a.bin", random_bytes(1 << 20)}})).value();
   HubClient client = client_of(hub);
   TestHost host;
   MemoryDownload download(client.list(k_repo, commit, {}, host).value());
@@ -316,7 +308,7 @@ TEST_CASE("HubClient::download passes on a full disk and keeps what is there",
 TEST_CASE("HubClient::download stops when it is told to", "[fetch][download]") {
   TestHub hub;
   const auto commit =
-      GitOid::parse(hub.add_repo("org/name", {{"a.bin", bytes_of(4 << 20)}})).value();
+      GitOid::parse(hub.add_repo("org/name", {{"a.bin", random_bytes(4 << 20)}})).value();
   HubClient client = client_of(hub);
   TestHost host;
   MemoryDownload download(client.list(k_repo, commit, {}, host).value());

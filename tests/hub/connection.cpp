@@ -74,13 +74,12 @@ std::optional<Request> Connection::read(std::string& raw) {
 
 bool Connection::send(const Request& request, const SendPlan& plan) {
   sent_ = 0;
-  if (plan.stall_before_head) stall();
+  if (plan.stall_before_head) stall(plan);
   if (plan.stall_before_head || plan.close_without_answer) return false;
   if (!write(plan.answer.head())) return false;
   const bool bodiless = request.method == "HEAD" || plan.answer.status == 304;
   if (!bodiless && !send_body(plan.answer.body(), plan)) return false;
-  if (!plan.extra_body.empty() && !write(plan.extra_body)) return false;
-  return request.keep_alive && plan.extra_body.empty();
+  return request.keep_alive && plan.answer.announce_length;
 }
 
 bool Connection::send_body(std::string_view body, const SendPlan& plan) {
@@ -108,7 +107,7 @@ bool Connection::send_body(std::string_view body, const SendPlan& plan) {
           static_cast<std::uint64_t>(part.size()) * 1'000'000 / plan.bytes_per_second));
     }
   }
-  if (plan.stall_after) stall();
+  if (plan.stall_after) stall(plan);
   return !plan.stall_after && !plan.close_after;
 }
 
@@ -131,11 +130,12 @@ bool Connection::write(std::string_view bytes) {
 }
 
 /// Silent on an open connection until the client leaves or the Hub stops.
-void Connection::stall() {
-  while (!stopping_) {
-    pollfd entry{socket_.native_handle(), POLLRDHUP, 0};
-    if (poll(&entry, 1, k_poll_ms) > 0) return;
+void Connection::stall(const SendPlan& plan) {
+  if (plan.stalling != nullptr) ++*plan.stalling;
+  pollfd entry{socket_.native_handle(), POLLRDHUP, 0};
+  while (!stopping_ && poll(&entry, 1, k_poll_ms) == 0) {
   }
+  if (plan.stalling != nullptr) --*plan.stalling;
 }
 
 void Connection::abort() {

@@ -26,7 +26,7 @@ struct SendPlan {
   bool reset = false;                       ///< end connections by RST instead of FIN
   std::optional<std::uint64_t> flip_at;     ///< body byte that is sent inverted
   std::uint64_t bytes_per_second = 0;       ///< 0: as fast as it goes
-  std::string extra_body;                   ///< sent behind the announced length
+  std::atomic<int>* stalling = nullptr;     ///< counts connections that are silent on purpose
 };
 
 /// One accepted connection, plain or TLS, served by one thread with blocking calls.
@@ -55,7 +55,7 @@ private:
   std::size_t read_some(char* data, std::size_t size);
   bool write(std::string_view bytes);
   bool send_body(std::string_view body, const SendPlan& plan);
-  void stall();
+  void stall(const SendPlan& plan);
 
   Socket socket_;
   std::unique_ptr<boost::asio::ssl::stream<Socket&>> tls_;

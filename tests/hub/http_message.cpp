@@ -69,7 +69,7 @@ void Answer::set(std::string name, std::string value) {
 
 std::string Answer::head() const {
   std::string text_head = fmt::format("HTTP/1.1 {} {}\r\n", status, reason_phrase(status));
-  bool length = status == 204 || status == 304;
+  bool length = status == 204 || status == 304 || !announce_length;
   for (const auto& [name, value] : headers) {
     if (value.empty()) continue;
     text_head += fmt::format("{}: {}\r\n", name, value);
@@ -77,6 +77,7 @@ std::string Answer::head() const {
              boost::algorithm::iequals(name, "Transfer-Encoding");
   }
   if (!length) text_head += fmt::format("Content-Length: {}\r\n", body().size());
+  if (!announce_length) text_head += "Connection: close\r\n";
   return text_head + "\r\n";
 }
 

@@ -42,6 +42,7 @@ struct Answer {
   std::string text;
   std::string_view bytes;            ///< used where `owner` is set
   std::shared_ptr<const void> owner; ///< keeps `bytes` alive
+  bool announce_length = true;       ///< false: the end of the connection ends the body
 
   std::string_view body() const { return owner ? bytes : std::string_view(text); }
   void set(std::string name, std::string value);

@@ -35,6 +35,9 @@ struct Options {
   HubConfig hub;
   std::string root;
   std::string ready_file;
+  std::string script;
+  std::string ca_file;
+  bool list_faults = false;
   std::vector<std::string> repos, tags, renames, privates, gated, disabled, tokens;
 };
 
@@ -72,6 +75,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--disabled", options.disabled, "org/name that nobody may read");
   app.add_option("--token", options.tokens,
                  "TOKEN=org/name,org/name: a user's token and what it opens");
+  app.add_option("--script", options.script, "JSON file of faults; see --list-faults");
+  app.add_flag("--list-faults", options.list_faults, "print the faults that a script can name");
+  app.add_flag("--tls", options.hub.tls, "serve https with a certificate made for this run");
+  app.add_option("--ca-file", options.ca_file, "write that certificate here, for clients to trust");
   app.add_option("--ready-file", options.ready_file, "write the line of JSON here too");
 }
 
@@ -149,7 +156,21 @@ std::string ready_line(TestHub& hub) {
                                       {"commits", std::move(commits)}});
 }
 
-void write_ready_file(const std::string& path, const std::string& line) {
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("opening '" + path + "' failed");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A script is {"rules":[RULE...]}: the first rule that matches a request changes its answer.
+void load_script(TestHub& hub, const std::string& path) {
+  if (path.empty()) return;
+  if (auto added = hub.script().add_json(read_file(path)); !added) {
+    throw std::invalid_argument(added.error().message);
+  }
+}
+
+void write_file(const std::string& path, const std::string& line) {
   const std::string unfinished = path + ".tmp";
   {
     std::ofstream file(unfinished);
@@ -159,13 +180,26 @@ void write_ready_file(const std::string& path, const std::string& line) {
   std::filesystem::rename(unfinished, path);
 }
 
+int list_faults() {
+  std::cout
+      << R"(A script: {"rules":[{"match":{"origin":"hub|data","method":"GET","path":"part of the target",
+"ranged":true,"covers":BYTE,"from":1,"times":1},"fault":"cut","at":1000}]}; times 0: for ever.
+)";
+  for (const auto& [name, meaning] : modeld::test::fault_names()) {
+    std::cout << "  " << name << ": " << meaning << '\n';
+  }
+  return 0;
+}
+
 int run(const Options& options, const sigset_t& stop_signals) {
   TestHub hub(options.hub);
   load_repositories(hub, options);
   hub.change([&](Repositories& repositories) { load_access(repositories, options); });
+  load_script(hub, options.script);
+  if (!options.ca_file.empty()) write_file(options.ca_file, hub.ca_pem());
   const std::string line = ready_line(hub);
   std::cout << line << std::endl;
-  if (!options.ready_file.empty()) write_ready_file(options.ready_file, line);
+  if (!options.ready_file.empty()) write_file(options.ready_file, line);
   int received = 0;
   sigwait(&stop_signals, &received);
   return 0;
@@ -188,7 +222,7 @@ int main(int argc, char** argv) {
   sigaddset(&stop_signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
   try {
-    return run(options, stop_signals);
+    return options.list_faults ? list_faults() : run(options, stop_signals);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;

@@ -2,6 +2,7 @@
 #include "tests/hub/test_hub.hpp"
 
 #include "schema/guarded.hpp"
+#include "tests/hub/certificate.hpp"
 #include "tests/hub/routes.hpp"
 #include "tests/hub/server.hpp"
 
@@ -15,10 +16,15 @@ namespace modeld::test {
 
 struct TestHub::Impl {
   explicit Impl(HubConfig with)
-      : config(std::move(with)), hub(config.address, config.port, nullptr),
-        data(config.address, config.data_port, nullptr) {
+      : config(std::move(with)),
+        certificate(config.tls ? make_certificate(config.address) : Certificate{}),
+        tls(config.tls ? make_tls_context(certificate) : nullptr),
+        hub(config.address, config.port, tls.get()),
+        data(config.address, config.data_port, tls.get()) {
     const auto origin = [this](const Server& server) {
-      return fmt::format("http://{}:{}", config.address, server.port());
+      const bool six = config.address.find(':') != std::string::npos;
+      return fmt::format("{}://{}{}{}:{}", config.tls ? "https" : "http", six ? "[" : "",
+                         config.address, six ? "]" : "", server.port());
     };
     context.endpoint = origin(hub) + config.prefix;
     context.prefix = config.prefix;
@@ -34,8 +40,8 @@ struct TestHub::Impl {
   SendPlan handle(Origin origin, Request request, const std::string& raw) {
     request.origin = origin;
     const auto state = *repositories.lock();
-    SendPlan plan;
-    plan.answer = Routes(context, state).answer(request);
+    SendPlan plan = script.apply(
+        request, [&](const Request& asked) { return Routes(context, state).answer(asked); });
     seen.lock()->push_back({std::move(request), raw, plan.answer.status});
     return plan;
   }
@@ -46,7 +52,10 @@ struct TestHub::Impl {
   Guarded<std::function<std::int64_t()>> now;
   Guarded<std::vector<SeenRequest>> seen;
   std::mutex editing; ///< one change at a time
-  Server hub;         ///< last: their threads use the members above
+  FaultScript script;
+  Certificate certificate;
+  std::unique_ptr<boost::asio::ssl::context> tls;
+  Server hub; ///< last: their threads use the members above
   Server data;
 };
 
@@ -103,6 +112,20 @@ HubRepository TestHub::repository(const std::string& id) const {
 
 void TestHub::set_clock(std::function<std::int64_t()> now) {
   *impl_->now.lock() = std::move(now);
+}
+
+FaultScript& TestHub::script() {
+  return impl_->script;
+}
+
+void TestHub::misbehave(FaultRule rule) {
+  if (auto added = impl_->script.add(std::move(rule)); !added) {
+    throw std::invalid_argument(added.error().message);
+  }
+}
+
+const std::string& TestHub::ca_pem() const {
+  return impl_->certificate.certificate_pem;
 }
 
 std::vector<SeenRequest> TestHub::requests() const {

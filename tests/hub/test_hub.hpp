@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tests/hub/fault_script.hpp"
 #include "tests/hub/http_message.hpp"
 #include "tests/hub/repositories.hpp"
 
@@ -23,6 +24,7 @@ struct HubConfig {
   std::size_t page_size = 1000;
   std::int64_t signed_ttl = 3600; ///< seconds
   LfsRule lfs;
+  bool tls = false; ///< both origins, with a certificate made for this Hub: ca_pem()
 };
 
 /// A request that arrived, with every byte of it.
@@ -56,6 +58,14 @@ public:
 
   /// Unix time that signed addresses are made and judged by; null: the real one.
   void set_clock(std::function<std::int64_t()> now);
+
+  /// Misbehaviour; empty at the start.
+  FaultScript& script();
+  /// Adds one rule; throws std::invalid_argument for an unknown fault.
+  void misbehave(FaultRule rule);
+
+  /// What a client has to trust to talk to a TLS Hub.
+  const std::string& ca_pem() const;
 
   std::vector<SeenRequest> requests() const;
   void forget_requests();
