@@ -32,12 +32,16 @@ class TestHost : public fetch::Host {
 public:
   bool cancelled() override { return cancel && cancel(); }
   void on_notice(const fetch::Notice& notice) override { notices.push_back(notice); }
-  fetch::Clock::time_point now() override { return time.now(); }
+  fetch::Clock::time_point now() override {
+    if (stalled && stalled()) time.advance(std::chrono::seconds(10));
+    return time.now();
+  }
   void sleep(fetch::Clock::duration by) override { time.advance(by); }
   double jitter() override { return 0; }
 
   FakeTime time;
   std::function<bool()> cancel;
+  std::function<bool()> stalled; ///< time runs while this says so
   std::vector<fetch::Notice> notices;
 };
 
