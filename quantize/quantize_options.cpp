@@ -77,10 +77,11 @@ std::optional<std::string> parse_target_name(std::string_view text) {
   if (const TargetInfo* target = find_target(upper)) return std::string(target->name);
   const auto file_type = number<std::uint32_t>(text);
   if (!file_type) return std::nullopt;
+  std::optional<std::string> found; // the last, as Q4_K of Q4_K_M and Q4_K
   for (const std::string_view name : all_target_names()) {
-    if (find_target(name)->file_type == *file_type) return std::string(name);
+    if (find_target(name)->file_type == *file_type) found = name;
   }
-  return std::nullopt;
+  return found;
 }
 
 Result<TensorType> parse_tensor_type(std::string_view text) {

@@ -17,7 +17,7 @@
 namespace modeld::quantize {
 
 /// A target by name in any case, or by its general.file_type number: "Q4_K_M", "q4_k_m", "15". The
-/// name as it was listed first for that text; "COPY" is one.
+/// name as it was given; of a number the shortest of its names. "COPY" is one.
 std::optional<std::string> parse_target_name(std::string_view text);
 
 /// A tensor type by name in any case.
