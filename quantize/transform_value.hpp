@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "quantize/source_tensor.hpp"
+
+#include <functional>
+#include <vector>
+
+// Transforms that compute. The arithmetic is the reference framework's: F16 tensors stay F16, each
+// result rounded once; every other type becomes single precision first.
+
+namespace modeld::quantize {
+
+/// F16 as it is, everything else as single precision.
+SourcePtr single_precision(const SourcePtr& tensor);
+/// Single precision whatever it was.
+SourcePtr as_f32(const SourcePtr& tensor);
+/// Rounded to F16.
+SourcePtr as_f16(const SourcePtr& tensor);
+
+/// A function of every element alone.
+using ElementFunction = float (*)(float x, float parameter);
+SourcePtr each_element(const SourcePtr& tensor, ElementFunction function, float parameter);
+
+SourcePtr add(const SourcePtr& tensor, float value);
+SourcePtr multiply(const SourcePtr& tensor, float factor);
+SourcePtr divide(const SourcePtr& tensor, float divisor);
+/// -exp(x).
+SourcePtr negative_exp(const SourcePtr& tensor);
+SourcePtr negate(const SourcePtr& tensor);
+
+/// Products element by element; `factors` is repeated: element i of the tensor goes with factor
+/// (i / repeat) % size. Both single precision.
+SourcePtr multiply_each(const SourcePtr& tensor, std::vector<float> factors, std::uint64_t repeat);
+
+} // namespace modeld::quantize
