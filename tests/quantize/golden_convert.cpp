@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts golden cases and compares the files with those of the reference, byte for byte.
+//
+//   golden_convert [--threads N] [--only TEXT] CASE_FOLDER...
+//
+// For an output that differs it prints the first metadata key, tensor or byte that does. Exit
+// status 0 where everything is equal.
+
+#include "quantize/convert.hpp"
+#include "quantize/pipeline.hpp"
+#include "schema/json.hpp"
+#include "tests/quantize/golden_compare.hpp"
+#include "tests/quantize/golden_snapshot.hpp"
+#include "validate/sha256.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace modeld;
+using namespace modeld::quantize;
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+namespace {
+
+class Bytes final : public ByteSink {
+public:
+  Result<void> write(std::span<const std::byte> more) override {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+    return {};
+  }
+  std::vector<std::byte> bytes;
+};
+
+/// What an output's argv says.
+struct Run {
+  ConvertOptions options;
+  std::uint64_t split_tensors = 0;
+  std::uint64_t split_bytes = 0;
+  bool empty_first = false;
+  std::string unknown; ///< an option that this driver does not pass on
+};
+
+Run run_of(const json::object& output, const fs::path& folder, const std::string& pre) {
+  Run run;
+  run.options.pre = pre;
+  const json::array& argv = output.at("argv").as_array();
+  const auto text = [&argv](std::size_t i) { return std::string(argv.at(i).as_string()); };
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const std::string option = text(i);
+    if (option == "--outtype") {
+      run.options.outtype = text(++i);
+    } else if (option == "--bigendian") {
+      run.options.big_endian = true;
+    } else if (option == "--vocab-only") {
+      run.options.vocab_only = true;
+    } else if (option == "--model-name") {
+      run.options.model_name = text(++i);
+    } else if (option == "--metadata") {
+      const fs::path path = folder / text(++i);
+      if (!fs::exists(path)) continue; // the reference goes on without it
+      run.options.metadata = parse_json(test::read_file(path), "metadata").value().as_object();
+    } else if (option == "--split-max-tensors") {
+      run.split_tensors = std::strtoull(text(++i).c_str(), nullptr, 10);
+    } else if (option == "--split-max-size") {
+      run.split_bytes = parse_split_size(text(++i)).value();
+    } else if (option == "--no-tensor-first-split") {
+      run.empty_first = true;
+    } else if (option == "--no-mtp") {
+      run.options.no_mtp = true;
+    } else if (option == "--mtp") {
+      run.options.mtp_only = true;
+    } else if (option == "--fp8-as-q8") {
+      run.options.fp8_as_q8 = true;
+    } else if (option == "--fuse-gate-up-exps") {
+      run.options.fuse_gate_up = true;
+    } else if (option == "--outfile") {
+      ++i;
+    } else if (option == "--no-lazy" || option == "--use-temp-file") {
+      continue; // how the reference works, not what it writes
+    } else {
+      run.unknown = option;
+    }
+  }
+  run.options.force = output.contains("may_refuse");
+  return run;
+}
+
+std::string flag_text(const json::object& output, std::string_view key) {
+  const json::value* value = output.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+}
+
+/// Outputs with equal argv are the parts of one split.
+std::vector<std::vector<const json::object*>> conversions(const json::object& expected) {
+  std::vector<std::vector<const json::object*>> runs;
+  for (const json::value& value : expected.at("outputs").as_array()) {
+    const json::object& output = value.as_object();
+    if (output.at("tool").as_string() != "convert") continue;
+    if (!runs.empty() && runs.back()[0]->at("argv") == output.at("argv")) {
+      runs.back().push_back(&output);
+    } else {
+      runs.push_back({&output});
+    }
+  }
+  return runs;
+}
+
+bool right_digest(const json::object& output, const std::string& digest) {
+  if (flag_text(output, "sha256") == digest) return true;
+  const json::value* any = output.if_contains("sha256_any");
+  if (any == nullptr) return false;
+  for (const json::value& one : any->as_array()) {
+    if (one.as_string() == digest) return true;
+  }
+  return false;
+}
+
+/// The first difference, or nothing.
+std::string compare_part(const GgufModel& model, const json::object& output, unsigned threads) {
+  Bytes sink;
+  if (const auto done = write_gguf(model, sink, {threads, std::size_t{1} << 20, nullptr}); !done) {
+    return "writing: " + done.error().message;
+  }
+  if (right_digest(output, validate::sha256_of(sink.bytes).hex())) return {};
+  std::string difference = test::first_difference(model, sink.bytes, output);
+  return difference.empty() ? "the file differs, no key and no tensor does" : difference;
+}
+
+std::string compare_run(const FileSet& files, const std::vector<const json::object*>& parts,
+                        const fs::path& folder, const std::string& pre, unsigned threads) {
+  const Run run = run_of(*parts[0], folder, pre);
+  if (!run.unknown.empty()) return "option not supported: " + run.unknown;
+  auto converted = convert(files, run.options);
+  if (parts[0]->contains("error")) {
+    if (!converted) return {};
+    Bytes sink;
+    if (!write_gguf(converted->model, sink, {threads, std::size_t{1} << 20, nullptr})) return {};
+    return "converted, but the reference refuses: " + flag_text(*parts[0], "error");
+  }
+  if (!converted) return "refused: " + converted.error().message;
+  const auto models =
+      split_model(std::move(converted->model), run.split_tensors, run.split_bytes, run.empty_first);
+  if (models.size() != parts.size()) {
+    return fmt::format("{} parts, expected {}", models.size(), parts.size());
+  }
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (auto difference = compare_part(models[i], *parts[i], threads); !difference.empty()) {
+      return fmt::format("{}: {}", flag_text(*parts[i], "file"), difference);
+    }
+  }
+  return {};
+}
+
+bool run_case(const fs::path& folder, unsigned threads, const std::string& only) {
+  const json::value read =
+      parse_json(test::read_file(folder / "expected.json"), "expected.json").value();
+  const json::object& expected = read.as_object();
+  const test::MemoryFiles files =
+      test::golden_snapshot(folder, std::string(expected.at("model_dir").as_string()));
+  bool equal = true;
+  for (const auto& parts : conversions(expected)) {
+    const std::string how = flag_text(*parts[0], "how");
+    if (how.find(only) == std::string::npos) continue;
+    const std::string difference =
+        compare_run(files, parts, folder, flag_text(expected, "pre"), threads);
+    const std::string verdict = difference.empty() ? "equal" : "DIFFERS: " + difference;
+    fmt::print("{} | {} | {}\n", folder.filename().string(), how, verdict);
+    equal = equal && difference.empty();
+  }
+  return equal;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  unsigned threads = 2;
+  std::string only;
+  bool equal = true;
+  try {
+    for (int i = 1; i < argc; ++i) {
+      const std::string_view argument = argv[i];
+      if (argument == "--threads" && i + 1 < argc) {
+        threads = static_cast<unsigned>(std::atoi(argv[++i]));
+      } else if (argument == "--only" && i + 1 < argc) {
+        only = argv[++i];
+      } else {
+        const fs::path folder = fs::path(argument).lexically_normal();
+        equal =
+            run_case(folder.has_filename() ? folder : folder.parent_path(), threads, only) && equal;
+      }
+    }
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+  return equal ? 0 : 1;
+}
