@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fetch/environment.hpp"
+
+#include "tests/support/temp_dir.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <map>
+
+using namespace modeld;
+using namespace modeld::fetch;
+
+namespace {
+
+class FakeEnvironment : public Environment {
+public:
+  std::optional<std::string> variable(std::string_view name) const override {
+    const auto it = variables.find(std::string(name));
+    return it == variables.end() ? std::nullopt : std::optional(it->second);
+  }
+  Result<std::optional<File>> file(const std::string& path) const override {
+    const auto it = files.find(path);
+    return it == files.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::map<std::string, std::string> variables{{"HOME", "/home/me"}};
+  std::map<std::string, File> files;
+};
+
+std::string found(const FakeEnvironment& environment) {
+  const auto token = find_token(environment);
+  return token ? token->token.reveal() + " from " + token->source : token.error().message;
+}
+
+} // namespace
+
+TEST_CASE("find_token looks in huggingface_hub's order", "[fetch][credentials]") {
+  FakeEnvironment at;
+  CHECK(found(at) == " from ");
+  at.files["/home/me/.cache/huggingface/token"] = {"hf_home\n", 0600};
+  CHECK(found(at) == "hf_home from /home/me/.cache/huggingface/token");
+  at.files["/xdg/huggingface/token"] = {"hf_xdg", 0600};
+  at.variables["XDG_CACHE_HOME"] = "/xdg";
+  CHECK(found(at) == "hf_xdg from /xdg/huggingface/token");
+  at.files["/home/me/hf/token"] = {"hf_hfhome", 0600};
+  at.variables["HF_HOME"] = "~/hf";
+  CHECK(found(at) == "hf_hfhome from /home/me/hf/token");
+  at.files["/t"] = {"\r\n hf_path \r\n", 0600};
+  at.variables["HF_TOKEN_PATH"] = "/t";
+  CHECK(found(at) == "hf_path from /t");
+  at.variables["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "yes";
+  CHECK(found(at) == " from ");
+  at.variables["HUGGING_FACE_HUB_TOKEN"] = "hf_old";
+  CHECK(found(at) == "hf_old from HUGGING_FACE_HUB_TOKEN");
+  at.variables["HF_TOKEN"] = " hf_env ";
+  CHECK(found(at) == "hf_env from HF_TOKEN");
+  at.variables["HF_TOKEN"] = "  ";
+  CHECK(found(at) == "hf_old from HUGGING_FACE_HUB_TOKEN");
+}
+
+TEST_CASE("find_token refuses what cannot stand in a header, without repeating it",
+          "[fetch][credentials][C04]") {
+  FakeEnvironment at;
+  for (const char* bad : {"hf_a\r\nX-Evil: 1", "hf a", "hf_\xC3\xA4"}) {
+    at.variables["HF_TOKEN"] = bad;
+    const auto token = find_token(at);
+    REQUIRE_FALSE(token);
+    CHECK(token.error().code == Errc::invalid_argument);
+    CHECK(token.error().message.find(bad) == std::string::npos);
+    CHECK(token.error().message.find("Evil") == std::string::npos);
+  }
+}
+
+TEST_CASE("read_private_token_file insists on mode 0600", "[fetch][credentials]") {
+  const test::TempDir folder;
+  const std::string path = (folder / "token").string();
+  const ProcessEnvironment environment;
+  CHECK(read_private_token_file(environment, path).error().code == Errc::not_found);
+  std::ofstream(path) << "hf_service\n";
+  std::filesystem::permissions(path, std::filesystem::perms(0640));
+  const auto open = read_private_token_file(environment, path);
+  REQUIRE_FALSE(open);
+  CHECK(open.error().code == Errc::denied);
+  CHECK(open.error().message.find("0640") != std::string::npos);
+  CHECK(open.error().message.find("hf_service") == std::string::npos);
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  CHECK(read_private_token_file(environment, path)->reveal() == "hf_service");
+  std::ofstream(path) << std::string(100'000, 'x');
+  CHECK(read_private_token_file(environment, path).error().code == Errc::malformed);
+  CHECK_FALSE(read_private_token_file(environment, folder.path().string()));
+}
+
+TEST_CASE("endpoint_of and is_offline read the variables as huggingface_hub does",
+          "[fetch][environment][pitfall-18][pitfall-30]") {
+  FakeEnvironment at;
+  CHECK(endpoint_of(at) == "https://huggingface.co");
+  at.variables["HF_ENDPOINT"] = "http://h:8080/hf//";
+  CHECK(endpoint_of(at) == "http://h:8080/hf");
+  CHECK_FALSE(is_offline(at));
+  for (const char* on : {"1", "on", "Yes", "TRUE"}) {
+    at.variables["HF_HUB_OFFLINE"] = on;
+    CHECK(is_offline(at));
+  }
+  at.variables["HF_HUB_OFFLINE"] = "0";
+  CHECK_FALSE(is_offline(at));
+  at.variables["TRANSFORMERS_OFFLINE"] = "1";
+  CHECK(is_offline(at));
+  CHECK(hub_cache_of(at) == "/home/me/.cache/huggingface/hub");
+  at.variables["HF_HUB_CACHE"] = "/c";
+  CHECK(hub_cache_of(at) == "/c");
+}
