@@ -33,6 +33,7 @@ struct KernelFamily {
 
 /// `target`: one of Highway's bits that this machine supports.
 using FindFamily = KernelFamily (*)(std::int64_t target);
+KernelFamily dequantize_kernels(std::int64_t target);
 KernelFamily float_kernels(std::int64_t target);
 KernelFamily iq4_kernels(std::int64_t target);
 KernelFamily legacy_kernels(std::int64_t target);
