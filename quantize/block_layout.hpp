@@ -126,6 +126,73 @@ struct BlockIQ4XS {
   Bytes<128> qs;
 };
 
+// The grid types: for a group of elements the index of a point (reference/iq_grid.hpp), whose
+// levels l stand for magnitudes v(l), and the signs. v: IQ2 8, 25, 43; IQ3_XXS 4, 12, 20, 28, 36,
+// 44, 52, 62; IQ3_S 1, 3, ..., 15; IQ1 -1, 0, 1.
+
+/// 8 sub-blocks of 32, 8 bytes each: 4 indices of 8 bits, then 32 bits: 4 times 7 signs (the eighth
+/// makes their number even), and 4 bits of scale. x = d * (scale + 1/2) / 4 * v.
+struct BlockIQ2XXS {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<64> qs;
+};
+/// 32 groups of 8: index of 9 bits and 7 signs in 16 bits; scales of 4 bits for 16 elements.
+struct BlockIQ2XS {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<64> qs;
+  Bytes<8> scales;
+};
+/// 32 groups of 8: low 8 bits of the index in qs, signs behind them, 2 high bits in qh.
+struct BlockIQ2S {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<32> qs;
+  Bytes<32> signs;
+  Bytes<8> qh;
+  Bytes<8> scales;
+};
+/// 64 groups of 4: 8 bits each; for 32 elements 32 bits as in IQ2_XXS. x = d * (scale + 1/2) / 2 *
+/// v.
+struct BlockIQ3XXS {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<64> qs;
+  Bytes<32> scales_and_signs;
+};
+/// 64 groups of 4: 8 bits in qs, the ninth in qh; 8 signs for 8 elements; scales of 4 bits for 32.
+/// x = d * (2 scale + 1) * v.
+struct BlockIQ3S {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<64> qs;
+  Bytes<8> qh;
+  Bytes<32> signs;
+  Bytes<4> scales;
+};
+/// 32 groups of 8: low 8 bits of the index in qs; for 32 elements 16 bits in qh: 4 times 3 high
+/// bits, 3 bits of scale, and whether 1/8 is subtracted instead of added. x = d * (2 scale + 1) *
+/// (v +- 1/8).
+struct BlockIQ1S {
+  static constexpr std::size_t k_elements = k_super;
+  Half d;
+  Bytes<32> qs;
+  Bytes<16> qh;
+};
+/// As IQ1_S, with scale for 16 elements and shift for 8: nibbles of qh have 3 high bits and the
+/// shift; each 16 bits of scales four times 3 bits, and on top 4 bits of the binary16 d.
+struct BlockIQ1M {
+  static constexpr std::size_t k_elements = k_super;
+  Bytes<32> qs;
+  Bytes<16> qh;
+  Bytes<8> scales;
+};
+
+static_assert(sizeof(BlockIQ2XXS) == 66 && sizeof(BlockIQ2XS) == 74 && sizeof(BlockIQ2S) == 82);
+static_assert(sizeof(BlockIQ3XXS) == 98 && sizeof(BlockIQ3S) == 110);
+static_assert(sizeof(BlockIQ1S) == 50 && sizeof(BlockIQ1M) == 56);
+
 /// x = d or -d: bit j % 8 of byte j / 8 is 1 for +.
 struct BlockQ1_0 {
   static constexpr std::size_t k_elements = 128;

@@ -11,13 +11,16 @@ namespace modeld::quantize {
 namespace {
 
 constexpr std::array k_scalar{
-    &reference::f32_codec,   &reference::f16_codec,    &reference::bf16_codec,
-    &reference::q4_0_codec,  &reference::q4_1_codec,   &reference::q5_0_codec,
-    &reference::q5_1_codec,  &reference::q8_0_codec,   &reference::q2_k_codec,
-    &reference::q3_k_codec,  &reference::q4_k_codec,   &reference::q5_k_codec,
-    &reference::q6_k_codec,  &reference::iq4_nl_codec, &reference::iq4_xs_codec,
-    &reference::q1_0_codec,  &reference::q2_0_codec,   &reference::tq1_0_codec,
-    &reference::tq2_0_codec, &reference::mxfp4_codec,  &reference::nvfp4_codec,
+    &reference::f32_codec,     &reference::f16_codec,    &reference::bf16_codec,
+    &reference::q4_0_codec,    &reference::q4_1_codec,   &reference::q5_0_codec,
+    &reference::q5_1_codec,    &reference::q8_0_codec,   &reference::q2_k_codec,
+    &reference::q3_k_codec,    &reference::q4_k_codec,   &reference::q5_k_codec,
+    &reference::q6_k_codec,    &reference::iq4_nl_codec, &reference::iq4_xs_codec,
+    &reference::q1_0_codec,    &reference::q2_0_codec,   &reference::tq1_0_codec,
+    &reference::tq2_0_codec,   &reference::mxfp4_codec,  &reference::nvfp4_codec,
+    &reference::iq2_xxs_codec, &reference::iq2_xs_codec, &reference::iq2_s_codec,
+    &reference::iq3_xxs_codec, &reference::iq3_s_codec,  &reference::iq1_s_codec,
+    &reference::iq1_m_codec,
 };
 
 // Types that are stored but are never weights.

@@ -6,7 +6,8 @@
 
 namespace modeld::quantize::reference {
 
-/// Rows out of a function for one block. Plain: (x, block). Weighted: (x, importance, block).
+/// Rows out of a function for one block. Plain: (x, block); null for a type that is never without
+/// importance. Weighted: (x, importance, block).
 /// Blocks consist of bytes, so they may be written at any address.
 template <class Block, void (*Plain)(const float*, Block&),
           void (*Weighted)(const float*, const float*, Block&)>
@@ -17,7 +18,7 @@ void quantize_blocks(const float* in, std::uint64_t rows, std::uint64_t row_elem
     for (std::uint64_t at = 0; at < row_elements; at += Block::k_elements) {
       if (importance != nullptr) {
         Weighted(in + at, importance + at, *block);
-      } else {
+      } else if constexpr (Plain != nullptr) {
         Plain(in + at, *block);
       }
       ++block;

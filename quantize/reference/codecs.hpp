@@ -28,6 +28,14 @@ extern const RowCodec q6_k_codec;
 extern const RowCodec iq4_nl_codec;
 extern const RowCodec iq4_xs_codec;
 
+extern const RowCodec iq2_xxs_codec;
+extern const RowCodec iq2_xs_codec;
+extern const RowCodec iq2_s_codec;
+extern const RowCodec iq3_xxs_codec;
+extern const RowCodec iq3_s_codec;
+extern const RowCodec iq1_s_codec;
+extern const RowCodec iq1_m_codec;
+
 extern const RowCodec q1_0_codec;
 extern const RowCodec q2_0_codec;
 extern const RowCodec tq1_0_codec;

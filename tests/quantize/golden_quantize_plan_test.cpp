@@ -62,7 +62,6 @@ std::string check_run(const GoldenCase& golden, const std::vector<const json::ob
   const auto files = golden.input_files(first.at("input").as_string());
   const GgufModel source = joined(files, *request);
   const auto made = quantize_model(source, *request, dry_run ? PlanOnly::yes : PlanOnly::no);
-  if (!made && made.error().message.find("cannot be written") != std::string::npos) return {};
   if (!made) return refused ? "" : made.error().message;
   if (refused) return "not refused";
   if (dry_run) return {};
