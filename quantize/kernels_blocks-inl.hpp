@@ -58,9 +58,25 @@ HWY_INLINE void fill_batch(Batch& batch, const float* in, const float* importanc
   }
 }
 
-/// Adds the squares of weights i..i+3 of four rows to their sums, one after another.
-HWY_INLINE void add_squares(const float* const* x, std::size_t i,
-                            hn::VFromD<hn::FixedTag<float, 4>>& sum) {
+/// What is summed.
+struct Square {
+  template <class V>
+  HWY_INLINE V operator()(V x) const {
+    return hn::Mul(x, x);
+  }
+};
+struct Magnitude {
+  template <class V>
+  HWY_INLINE V operator()(V x) const {
+    return hn::Abs(x);
+  }
+};
+
+/// Adds weights i..i+3 of four rows, each put through Term, to their sums, one after another.
+template <class Term>
+HWY_INLINE void add_terms(const float* const* x, std::size_t i,
+                          hn::VFromD<hn::FixedTag<float, 4>>& sum) {
+  const Term term;
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<std::uint64_t, 2> pairs;
   const auto a = hn::LoadU(d, x[0] + i);
@@ -75,31 +91,47 @@ HWY_INLINE void add_squares(const float* const* x, std::size_t i,
   const auto second = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low));
   const auto third = hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high));
   const auto fourth = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high));
-  sum = hn::Add(hn::Add(sum, hn::Mul(first, first)), hn::Mul(second, second));
-  sum = hn::Add(hn::Add(sum, hn::Mul(third, third)), hn::Mul(fourth, fourth));
+  sum = hn::Add(hn::Add(sum, term(first)), term(second));
+  sum = hn::Add(hn::Add(sum, term(third)), term(fourth));
 }
 
-/// sums[s] = x[s][0]^2 + x[s][1]^2 + ..., in order, for sixteen rows of n floats. Only the first
-/// `rows` of them matter: few rows cost less.
-inline HWY_NOINLINE void sums_of_squares(const float* const* x, std::uint64_t n, std::size_t rows,
-                                         float* sums) {
+/// sums[s] = term(x[s][0]) + term(x[s][1]) + ..., in order, for sixteen rows of n floats. Only the
+/// first `rows` of them matter: few rows cost less.
+template <class Term>
+HWY_NOINLINE void sums_of(const float* const* x, std::uint64_t n, std::size_t rows, float* sums) {
   const hn::FixedTag<float, 4> d;
   auto first = hn::Zero(d), second = first, third = first, fourth = first;
   if (rows <= 4) {
     for (std::size_t i = 0; i < n; i += 4)
-      add_squares(x, i, first);
+      add_terms<Term>(x, i, first);
   } else {
     for (std::size_t i = 0; i < n; i += 4) {
-      add_squares(x, i, first);
-      add_squares(x + 4, i, second);
-      add_squares(x + 8, i, third);
-      add_squares(x + 12, i, fourth);
+      add_terms<Term>(x, i, first);
+      add_terms<Term>(x + 4, i, second);
+      add_terms<Term>(x + 8, i, third);
+      add_terms<Term>(x + 12, i, fourth);
     }
   }
   hn::StoreU(first, d, sums);
   hn::StoreU(second, d, sums + 4);
   hn::StoreU(third, d, sums + 8);
   hn::StoreU(fourth, d, sums + 12);
+}
+
+HWY_INLINE void sums_of_squares(const float* const* x, std::uint64_t n, std::size_t rows,
+                                float* sums) {
+  sums_of<Square>(x, n, rows, sums);
+}
+
+/// The largest magnitude of n weights, n a multiple of 16; not finite where any weight is not:
+/// magnitudes compare as integers, where a NaN is the largest of all and stays.
+HWY_INLINE float largest_magnitude(const float* x, std::size_t n) {
+  const IntV no_sign = hn::Set(k_i, 0x7FFFFFFF);
+  IntV largest = hn::Zero(k_i);
+  for (std::size_t i = 0; i < n; i += hn::Lanes(k_f)) {
+    largest = hn::Max(largest, hn::And(hn::BitCast(k_i, hn::LoadU(k_f, x + i)), no_sign));
+  }
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(k_i, largest)));
 }
 
 /// The levels of one sub-block whose scale is not zero: clamp(round((x + low) / scale)).

@@ -34,6 +34,7 @@ struct KernelFamily {
 /// `target`: one of Highway's bits that this machine supports.
 using FindFamily = KernelFamily (*)(std::int64_t target);
 KernelFamily dequantize_kernels(std::int64_t target);
+KernelFamily few_bits_kernels(std::int64_t target);
 KernelFamily float_kernels(std::int64_t target);
 KernelFamily iq4_kernels(std::int64_t target);
 KernelFamily legacy_kernels(std::int64_t target);
