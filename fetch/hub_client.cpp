@@ -2,6 +2,7 @@
 #include "fetch/hub_client.hpp"
 
 #include "fetch/api.hpp"
+#include "fetch/bandwidth.hpp"
 #include "fetch/file_fetch.hpp"
 #include "fetch/hub_answer.hpp"
 #include "fetch/listing.hpp"
@@ -25,6 +26,26 @@ std::string user_agent(const HubOptions& options) {
   return options.user_agent.empty() ? fmt::format("modeld/{}", k_version) : options.user_agent;
 }
 
+Error offline_error() {
+  return Error{Errc::net_permanent,
+               "asking the Hub: offline mode is on",
+               "unset HF_HUB_OFFLINE, or hub.offline in the configuration, to use the network",
+               {},
+               0};
+}
+
+/// Takes '/' off the end; invalid_argument for what is no endpoint.
+Result<Url> check_endpoint(std::string& text, std::string_view what) {
+  while (text.ends_with('/')) {
+    text.pop_back();
+  }
+  auto url = Url::parse(text);
+  if (!url) return fail(std::move(url).error().context(fmt::format("reading {}", what)));
+  if (text.find_first_of("?#") == std::string::npos) return url;
+  return fail(Errc::invalid_argument,
+              fmt::format("reading {}: a query or a fragment is not allowed", what));
+}
+
 } // namespace
 
 struct HubClient::Impl {
@@ -41,6 +62,23 @@ struct HubClient::Impl {
   Result<Url> address(std::string_view path) const {
     return Url::parse(options.endpoint + std::string(path));
   }
+
+  /// How long reading has to wait for the bandwidth limits.
+  Clock::duration debt(Clock::time_point now) const {
+    auto longest = Clock::duration::zero();
+    for (const auto& limit : options.limits) {
+      longest = std::max(longest, limit->wait(now));
+    }
+    return longest;
+  }
+  template <class Ask>
+  auto over_mirrors(Host& host, Ask ask) -> decltype(ask(std::string()));
+  Result<Resolved> resolve_at(const std::string& at, const RepoId& repo, std::string_view wanted,
+                              const Token& token, Host& host);
+  Result<std::vector<ListedFile>> list_at(const std::string& at, const RepoId& repo,
+                                          const GitOid& commit, const Token& token, Host& host);
+  Result<std::vector<Url>> content_sites(const DownloadContext& context,
+                                         std::string_view path) const;
   class Queue;
 };
 
@@ -50,36 +88,54 @@ HubClient::HubClient(HubClient&&) noexcept = default;
 HubClient& HubClient::operator=(HubClient&&) noexcept = default;
 
 Result<HubClient> HubClient::create(HubOptions options) {
-  while (options.endpoint.ends_with('/')) {
-    options.endpoint.pop_back();
+  MODELD_ASSIGN(Url endpoint, check_endpoint(options.endpoint, "hub.endpoint"));
+  for (std::string& mirror : options.api_mirrors) {
+    MODELD_TRY(check_endpoint(mirror, "hub.api_mirrors"));
   }
-  auto endpoint = Url::parse(options.endpoint);
-  if (!endpoint) return fail(std::move(endpoint).error().context("reading hub.endpoint"));
-  if (options.endpoint.find_first_of("?#") != std::string::npos) {
-    return fail(Errc::invalid_argument,
-                "reading hub.endpoint: a query or a fragment is not allowed");
+  for (std::string& mirror : options.data_mirrors) {
+    MODELD_TRY(check_endpoint(mirror, "hub.data_mirrors"));
   }
-  return HubClient(std::make_unique<Impl>(std::move(options), std::move(*endpoint)));
+  return HubClient(std::make_unique<Impl>(std::move(options), std::move(endpoint)));
+}
+
+/// Asks each endpoint in turn until one answers; the last error where none does. A mirror that does
+/// not know something is no proof that it does not exist.
+template <class Ask>
+auto HubClient::Impl::over_mirrors(Host& host, Ask ask) -> decltype(ask(std::string())) {
+  for (const std::string& mirror : options.api_mirrors) {
+    auto answer = ask(mirror);
+    if (answer || answer.error().code == Errc::cancelled) return answer;
+    host.on_notice(
+        {Notice::Kind::retry, fmt::format("mirror '{}': {}", mirror, answer.error().message), {}});
+  }
+  return ask(options.endpoint);
 }
 
 Result<Resolved> HubClient::resolve(const RepoId& repo, std::string_view revision,
                                     const Token& token, Host& host) {
-  const Courier courier = impl_->courier(token);
-  const std::string_view wanted = revision.empty() ? std::string_view("main") : revision;
-  MODELD_ASSIGN(const Url url, impl_->address(fmt::format("/api/models/{}/revision/{}", repo.text,
-                                                          encode_segment(wanted))));
-  MODELD_ASSIGN(const ApiAnswer answer, Api(impl_->wire, impl_->options, courier, host).get(url));
+  if (impl_->options.offline) return fail(offline_error());
+  return impl_->over_mirrors(host, [&](const std::string& endpoint) {
+    return impl_->resolve_at(endpoint, repo, revision.empty() ? "main" : revision, token, host);
+  });
+}
+
+Result<Resolved> HubClient::Impl::resolve_at(const std::string& at, const RepoId& repo,
+                                             std::string_view wanted, const Token& token,
+                                             Host& host) {
+  const Courier known = courier(token);
+  MODELD_ASSIGN(const Url url, Url::parse(fmt::format("{}/api/models/{}/revision/{}", at, repo.text,
+                                                      encode_segment(wanted))));
+  MODELD_ASSIGN(const ApiAnswer answer, Api(wire, options, known, host).get(url));
   if (answer.status != 200) {
-    const Subject subject{impl_->options.endpoint, repo.text, wanted, {}, courier.has_token()};
+    const Subject subject{at, repo.text, wanted, {}, known.has_token()};
     return fail(refusal(subject, answer.status, answer.headers, answer.body));
   }
   auto resolved = parse_repo_info(answer.body);
   if (!resolved) {
-    return fail(
-        std::move(resolved)
-            .error()
-            .context(fmt::format("resolving '{}'", repo.text))
-            .with_hint(fmt::format("'{}' does not answer as a Hub does", impl_->options.endpoint)));
+    return fail(std::move(resolved)
+                    .error()
+                    .context(fmt::format("resolving '{}'", repo.text))
+                    .with_hint(fmt::format("'{}' does not answer as a Hub does", at)));
   }
   if (is_commit(wanted) && resolved->commit.hex() != wanted) {
     return fail(Errc::malformed,
@@ -95,92 +151,119 @@ Result<Resolved> HubClient::resolve(const RepoId& repo, std::string_view revisio
 
 Result<std::vector<ListedFile>> HubClient::list(const RepoId& repo, const GitOid& commit,
                                                 const Token& token, Host& host) {
-  const Courier courier = impl_->courier(token);
-  Api api(impl_->wire, impl_->options, courier, host);
-  const std::string doing = fmt::format("listing '{}'", repo.text);
+  if (impl_->options.offline) return fail(offline_error());
+  return impl_->over_mirrors(
+      host, [&](const std::string& endpoint) -> Result<std::vector<ListedFile>> {
+        auto files = impl_->list_at(endpoint, repo, commit, token, host);
+        if (!files)
+          return fail(std::move(files).error().context(fmt::format("listing '{}'", repo.text)));
+        return files;
+      });
+}
+
+Result<std::vector<ListedFile>> HubClient::Impl::list_at(const std::string& at, const RepoId& repo,
+                                                         const GitOid& commit, const Token& token,
+                                                         Host& host) {
+  const Courier known = courier(token);
+  Api api(wire, options, known, host);
   MODELD_ASSIGN(Url url,
-                impl_->address(fmt::format("/api/models/{}/tree/{}?recursive=true&expand=false",
-                                           repo.text, commit.hex())));
+                Url::parse(fmt::format("{}/api/models/{}/tree/{}?recursive=true&expand=false", at,
+                                       repo.text, commit.hex())));
   std::vector<ListedFile> files;
   std::set<std::string> seen;
-  for (std::size_t page = 0;; ++page) {
-    if (page >= impl_->options.max_pages || !seen.insert(url.text()).second) {
-      return fail(Errc::malformed,
-                  page >= impl_->options.max_pages
-                      ? fmt::format("{}: more than {} pages", doing, page)
-                      : fmt::format("{}: page {} links back to an earlier one", doing, page));
+  for (std::size_t page = 1;; ++page) {
+    if (page > options.max_pages) {
+      return fail(Errc::malformed, fmt::format("more than {} pages", options.max_pages));
+    }
+    if (!seen.insert(url.text()).second) {
+      return fail(Errc::malformed, fmt::format("page {} is a page that was read before", page));
     }
     MODELD_ASSIGN(const ApiAnswer answer, api.get(url));
     if (answer.status != 200) {
-      const Subject subject{
-          impl_->options.endpoint, repo.text, commit.hex(), {}, courier.has_token()};
-      return fail(refusal(subject, answer.status, answer.headers, answer.body).context(doing));
+      const Subject subject{at, repo.text, commit.hex(), {}, known.has_token()};
+      return fail(refusal(subject, answer.status, answer.headers, answer.body));
     }
-    if (auto read = append_tree_page(answer.body, files); !read) {
-      return fail(std::move(read).error().context(doing));
-    }
-    if (files.size() > impl_->options.max_files) {
-      return fail(Errc::malformed,
-                  fmt::format("{}: more than {} files", doing, impl_->options.max_files));
+    MODELD_TRY(append_tree_page(answer.body, files));
+    if (files.size() > options.max_files) {
+      return fail(Errc::malformed, fmt::format("more than {} files", options.max_files));
     }
     const auto next = next_link(answer.headers.get("Link"));
     if (!next) break;
     MODELD_ASSIGN(url, answer.url.join(*next));
     if (url.origin() != answer.url.origin()) {
       return fail(Errc::malformed,
-                  fmt::format("{}: the next page is on another host, '{}'", doing, url.redacted()));
+                  fmt::format("the next page is on another host, '{}'", url.redacted()));
     }
   }
-  if (auto done = finish_listing(files); !done) return fail(std::move(done).error().context(doing));
+  MODELD_TRY(finish_listing(files));
   return files;
 }
 
-/// The files of one download: some wait for their turn, at most max_parallel are in work.
+/// The files of one download: at most max_parallel are in work, the others wait for their turn.
 class HubClient::Impl::Queue {
 public:
   Queue(Impl& impl, DownloadContext& context, std::span<const Download> downloads)
       : impl_(impl), context_(context), downloads_(downloads) {}
 
   bool finished() const { return work_.empty() && next_ == downloads_.size(); }
-  std::size_t running() const {
-    return static_cast<std::size_t>(std::count_if(work_.begin(), work_.end(), [](const auto& file) {
-      return file->state() == FileFetch::State::running;
-    }));
+  unsigned running() const {
+    unsigned sum = 0;
+    for (const auto& file : work_) {
+      sum += file->running();
+    }
+    return sum;
   }
 
   /// Takes in new files, and drops what is done; the error of one that failed.
   Result<void> refill() {
-    std::erase_if(work_, [](const auto& file) { return file->state() == FileFetch::State::done; });
     for (const auto& file : work_) {
       if (file->state() == FileFetch::State::failed) return fail(file->error());
     }
+    std::erase_if(work_, [](const auto& file) { return file->state() == FileFetch::State::done; });
     while (work_.size() < std::max(1u, impl_.options.max_parallel) && next_ < downloads_.size()) {
       const Download& download = downloads_[next_];
-      MODELD_ASSIGN(Url url, impl_.address(fmt::format("/{}/resolve/{}/{}", context_.repo.text,
-                                                       context_.commit.hex(),
-                                                       encode_path(download.file.path))));
-      work_.push_back(std::make_unique<FileFetch>(context_, next_++, download, std::move(url)));
+      MODELD_ASSIGN(std::vector<Url> sites, impl_.content_sites(context_, download.file.path));
+      work_.push_back(std::make_unique<FileFetch>(context_, next_++, download, std::move(sites)));
     }
     return {};
   }
 
-  /// Starts what may start, replaces what went silent; when the next may start, if one waits.
-  Clock::time_point advance(Clock::time_point now) {
-    auto next_start = Clock::time_point::max();
+  /// A turn of every file. Slots that no other file needs go to further ranges of large ones.
+  void advance(Clock::time_point now) {
+    context_.tuner.measure(now, context_.received);
+    const unsigned most = std::max(1u, impl_.options.max_parallel);
+    const auto files = static_cast<unsigned>(work_.size());
+    unsigned spare =
+        std::min(most, std::max(files, context_.tuner.level())) - std::min(most, files);
+    spare -= std::min(spare, extra_ranges());
     for (const auto& file : work_) {
-      const auto at = std::max(file->ready_at(), context_.hold_until);
-      if (file->state() == FileFetch::State::running) {
-        file->check_speed(now);
-      } else if (file->state() == FileFetch::State::ready && at <= now) {
-        file->start();
-      } else if (file->state() == FileFetch::State::ready) {
-        next_start = std::min(next_start, at);
-      }
+      spare -= std::min(spare, file->advance(now, spare));
     }
-    return next_start;
+  }
+  void excuse(Clock::time_point now) {
+    for (const auto& file : work_) {
+      file->excuse(now);
+    }
+  }
+  /// When the first waiting request may go out; max() where none waits.
+  Clock::time_point next_start() const {
+    auto next = Clock::time_point::max();
+    for (const auto& file : work_) {
+      next = std::min(next, file->next_start());
+    }
+    return next;
   }
 
 private:
+  /// Running ranges beyond one for each file.
+  unsigned extra_ranges() const {
+    unsigned sum = 0;
+    for (const auto& file : work_) {
+      sum += file->running() - std::min(1u, file->running());
+    }
+    return sum;
+  }
+
   Impl& impl_;
   DownloadContext& context_;
   std::span<const Download> downloads_;
@@ -188,9 +271,25 @@ private:
   std::vector<std::unique_ptr<FileFetch>> work_;
 };
 
+/// Addresses of a file, in the order in which they are tried.
+Result<std::vector<Url>> HubClient::Impl::content_sites(const DownloadContext& context,
+                                                        std::string_view path) const {
+  const std::string rest =
+      fmt::format("/{}/resolve/{}/{}", context.repo.text, context.commit.hex(), encode_path(path));
+  std::vector<Url> sites;
+  for (const std::string& mirror : options.data_mirrors) {
+    MODELD_ASSIGN(Url url, Url::parse(mirror + rest));
+    sites.push_back(std::move(url));
+  }
+  MODELD_ASSIGN(Url url, address(rest));
+  sites.push_back(std::move(url));
+  return sites;
+}
+
 Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
                                  std::span<const Download> downloads, const Token& token,
                                  DownloadHost& host) {
+  if (impl_->options.offline) return fail(offline_error());
   for (const Download& download : downloads) {
     MODELD_TRY(check_repo_path(download.file.path));
     if (download.offset <= download.file.size && download.sink != nullptr) continue;
@@ -199,18 +298,31 @@ Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
                             download.file.path, download.offset, download.file.size));
   }
   const Courier courier = impl_->courier(token);
-  DownloadContext context{impl_->wire, impl_->options, courier, host, repo, commit, {}};
+  DownloadContext context{impl_->wire,
+                          impl_->options,
+                          courier,
+                          host,
+                          repo,
+                          commit,
+                          RangeTuner(std::max(impl_->options.max_parallel, 1u)),
+                          {},
+                          0,
+                          0};
   Impl::Queue queue(*impl_, context, downloads);
   for (;;) {
     if (host.cancelled()) return fail(cancelled_error());
     MODELD_TRY(queue.refill());
     if (queue.finished()) return {};
     const auto now = host.now();
-    const auto next_start = queue.advance(now);
-    if (queue.running() > 0) {
+    queue.advance(now);
+    if (const auto debt = impl_->debt(now); debt > Clock::duration::zero()) {
+      queue.excuse(now);
+      host.sleep(std::min<Clock::duration>(debt, k_step));
+    } else if (queue.running() > 0) {
       impl_->wire.step(k_step);
-    } else if (next_start != Clock::time_point::max() && next_start > now) {
-      host.sleep(std::min<Clock::duration>(next_start - now, k_step));
+    } else if (const auto next = queue.next_start();
+               next != Clock::time_point::max() && next > now) {
+      host.sleep(std::min<Clock::duration>(next - now, k_step));
     }
   }
 }

@@ -19,6 +19,8 @@
 
 namespace modeld::fetch {
 
+class Bandwidth;
+
 /// Every limit of the client (design rule 6). Proxies come from the environment, as in curl:
 /// HTTPS_PROXY, http_proxy, ALL_PROXY, NO_PROXY.
 struct HubOptions {
@@ -39,10 +41,21 @@ struct HubOptions {
   unsigned max_renewals = 1000;
   unsigned max_redirects = 5;
 
-  unsigned max_parallel = 8;               ///< transfers at once
-  std::size_t max_answer_bytes = 64 << 20; ///< of an API answer
-  std::size_t max_pages = 10'000;          ///< of a listing
-  std::size_t max_files = 1'000'000;       ///< of a repository
+  unsigned max_parallel = 8;                 ///< files at once, and ranges of all files
+  unsigned max_ranges = 8;                   ///< ranges of one file at once, as far as they help
+  std::uint64_t part_bytes = 4 << 20;        ///< length of such a range
+  std::uint64_t max_buffer_bytes = 48 << 20; ///< for ranges ahead of their turn, of one download
+  std::size_t max_answer_bytes = 64 << 20;   ///< of an API answer
+  std::size_t max_pages = 10'000;            ///< of a listing
+  std::size_t max_files = 1'000'000;         ///< of a repository
+
+  /// Other endpoints to try first, in order, without the token: for resolve and list, and for the
+  /// content of files. What they send is proved as the Hub's own.
+  std::vector<std::string> api_mirrors;
+  std::vector<std::string> data_mirrors;
+  /// Bandwidth limits that this client keeps, such as a global one and its own.
+  std::vector<std::shared_ptr<Bandwidth>> limits;
+  bool offline = false; ///< every call fails (net_permanent) before it touches the network
 };
 
 /// A revision, looked up once: every file then comes from this commit, even if the branch moves.

@@ -23,7 +23,7 @@ struct Fixture {
       files.emplace_back(fmt::format("f{:03}.txt", i), "x");
     commit = hub.add_repo("org/name", files);
     hub.change([](Repositories& all) { all.add_token("hf_secret", {"org/name"}); });
-    host.stalled = [this] { return hub.script().stalling(); };
+    host.stalled = [this] { return hub.silent(); };
   }
   static HubConfig config() {
     HubConfig with;
@@ -143,7 +143,7 @@ TEST_CASE("HubClient::resolve stops at once while the Hub is silent", "[fetch][r
   Fixture at("/revision/");
   at.hub.misbehave(at.rule("never_answer", 1, 0));
   at.host.stalled = nullptr; // time stands still: only cancelling helps
-  at.host.cancel = [&] { return at.hub.script().stalling(); };
+  at.host.cancel = [&] { return at.hub.silent(); };
   const auto resolved = at.resolve();
   REQUIRE_FALSE(resolved);
   CHECK(resolved.error().code == Errc::cancelled);

@@ -123,36 +123,44 @@ std::vector<Row> rows(std::size_t size) {
 struct Case {
   std::string file;
   Origin origin;
-  std::string path; ///< which hop is hit
+  std::string path;                         ///< which hop is hit
+  bool restart = false;                     ///< a first client stops half-way
+  std::uint64_t part = 4 << 20;             ///< length of a range
+  std::optional<std::uint64_t> covers = {}; ///< only answers with this byte are hit
 };
 
-/// Runs one download with the fault in place; with `restart`, a first client stops half-way.
-Result<void> run(TestHub& hub, const std::vector<ListedFile>& files, const GitOid& commit,
-                 MemoryDownload& download, bool restart) {
+HubOptions options_for(const TestHub& hub, const Case& one) {
   HubOptions options;
   options.endpoint = hub.endpoint();
-  if (restart) {
-    HubClient first = HubClient::create(options).value();
-    MemoryDownload half(files);
-    half.stalled = [&] { return hub.script().stalling(); };
+  options.part_bytes = one.part;
+  return options;
+}
+
+/// Runs one download with the fault in place.
+Result<void> run(TestHub& hub, const Case& one, const ListedFile& file, const GitOid& commit,
+                 MemoryDownload& download) {
+  if (one.restart) {
+    HubClient first = HubClient::create(options_for(hub, one)).value();
+    MemoryDownload half({file});
+    half.stalled = [&] { return hub.silent(); };
     std::uint64_t got = 0;
     half.progress = [&](std::size_t, std::uint64_t bytes) { got = bytes; };
-    half.cancel = [&] { return got >= files[0].size / 3; };
+    half.cancel = [&] { return got >= file.size / 3; };
     const auto done = first.download(k_repo, commit, half.downloads, {}, half);
-    if (half.sinks[0]->text.size() < files[0].size) download.keep(0, half.sinks[0]->text);
+    if (half.sinks[0]->text.size() < file.size) download.keep(0, half.sinks[0]->text);
     if (!done && done.error().code != Errc::cancelled && done.error().code != Errc::net_transient) {
       return done;
     }
   }
-  HubClient client = HubClient::create(options).value();
+  HubClient client = HubClient::create(options_for(hub, one)).value();
   return client.download(k_repo, commit, download.downloads, {}, download);
 }
 
-void check(TestHub& hub, const ListedFile& file, const std::string& bytes, const GitOid& commit,
-           const End& end, bool restart) {
+void check(TestHub& hub, const Case& one, const ListedFile& file, const std::string& bytes,
+           const GitOid& commit, const End& end) {
   MemoryDownload download({file});
-  download.stalled = [&] { return hub.script().stalling(); };
-  const auto done = run(hub, {file}, commit, download, restart);
+  download.stalled = [&] { return hub.silent(); };
+  const auto done = run(hub, one, file, commit, download);
   if (end) {
     CHECK(download.published.empty());
     REQUIRE_FALSE(done);
@@ -165,26 +173,25 @@ void check(TestHub& hub, const ListedFile& file, const std::string& bytes, const
   }
 }
 
-void run_matrix(const Case& one, std::size_t size, bool restart) {
+void run_matrix(const Case& one, std::size_t size) {
   const std::string bytes = random_bytes(size);
   TestHub hub;
   const auto commit = GitOid::parse(hub.add_repo("org/name", {{one.file, bytes}})).value();
   TestHost host;
-  HubOptions options;
-  options.endpoint = hub.endpoint();
   const ListedFile file =
-      HubClient::create(options).value().list(k_repo, commit, {}, host).value()[0];
-  for (const Row& row : rows(size)) {
+      HubClient::create(options_for(hub, one)).value().list(k_repo, commit, {}, host).value()[0];
+  for (const Row& row : rows(std::min<std::size_t>(size, one.part))) {
     for (const unsigned times : {1u, 0u}) {
       FaultRule rule = row.rule;
       rule.match.origin = one.origin;
       rule.match.path = one.path;
       rule.match.times = times;
+      rule.match.covers = one.covers;
       INFO(rule.fault << " status " << rule.status << " at " << rule.at << " '" << rule.value
                       << "' " << rule.name << (times == 1 ? " once" : " always"));
       hub.script().clear();
       hub.misbehave(rule);
-      check(hub, file, bytes, commit, times == 1 ? row.once : row.always, restart);
+      check(hub, one, file, bytes, commit, times == 1 ? row.once : row.always);
     }
   }
 }
@@ -192,19 +199,31 @@ void run_matrix(const Case& one, std::size_t size, bool restart) {
 } // namespace
 
 TEST_CASE("FileFetch ends right under every fault of the storage", "[fetch][matrix]") {
-  run_matrix({"model.bin", Origin::data, "/lfs/"}, k_large, false);
+  run_matrix({"model.bin", Origin::data, "/lfs/"}, k_large);
 }
 
 TEST_CASE("FileFetch ends right under every fault of the storage, started anew half-way",
           "[fetch][matrix]") {
-  run_matrix({"model.bin", Origin::data, "/lfs/"}, k_large, true);
+  run_matrix({"model.bin", Origin::data, "/lfs/", true}, k_large);
 }
 
 TEST_CASE("FileFetch ends right under every fault of the site's own files", "[fetch][matrix]") {
-  run_matrix({"config.json", Origin::hub, "/resolve-cache/"}, k_small, false);
+  run_matrix({"config.json", Origin::hub, "/resolve-cache/"}, k_small);
 }
 
 TEST_CASE("FileFetch ends right under every fault of the site's own files, started anew half-way",
           "[fetch][matrix]") {
-  run_matrix({"config.json", Origin::hub, "/resolve-cache/"}, k_small, true);
+  run_matrix({"config.json", Origin::hub, "/resolve-cache/", true}, k_small);
+}
+
+// Ranges: a file of 17 parts, several on their way at once.
+constexpr std::uint64_t k_part = 64 << 10;
+
+TEST_CASE("FileFetch ends right under every fault of the first part", "[fetch][matrix][parts]") {
+  run_matrix({"model.bin", Origin::data, "/lfs/", false, k_part, 0}, k_large);
+}
+
+TEST_CASE("FileFetch ends right under every fault of any part, started anew half-way",
+          "[fetch][matrix][parts]") {
+  run_matrix({"model.bin", Origin::data, "/lfs/", true, k_part}, k_large);
 }

@@ -61,7 +61,7 @@ public:
   /// How often any rule was applied.
   unsigned applied() const;
   /// Connections that a fault keeps silent at the moment.
-  bool stalling() const { return stalling_ > 0; }
+  int stalling() const { return stalling_; }
 
 private:
   struct Counted {

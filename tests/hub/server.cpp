@@ -60,8 +60,10 @@ void Server::serve(Worker& worker, std::uint64_t number) {
     auto request = connection.read(raw);
     if (!request) break;
     request->connection = number;
+    ++answering_;
     const SendPlan plan = handler_(*request, raw);
     go_on = connection.send(*request, plan);
+    --answering_;
     reset = plan.reset && !go_on;
   }
   connection.finish(reset);

@@ -32,6 +32,8 @@ public:
   void start(Handler handler);
   void stop();
   std::uint64_t connections() const { return count_; }
+  /// Requests that are being answered at the moment.
+  int answering() const { return answering_; }
 
 private:
   struct Worker {
@@ -54,6 +56,7 @@ private:
   std::list<Worker> workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<int> answering_{0};
 };
 
 } // namespace modeld::test

@@ -8,11 +8,17 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <ctime>
 #include <mutex>
 #include <stdexcept>
 
 namespace modeld::test {
+namespace {
+
+constexpr std::chrono::milliseconds k_quiet{10};
+
+} // namespace
 
 struct TestHub::Impl {
   explicit Impl(HubConfig with)
@@ -51,6 +57,7 @@ struct TestHub::Impl {
   Guarded<std::shared_ptr<const Repositories>> repositories{std::make_shared<const Repositories>()};
   Guarded<std::function<std::int64_t()>> now;
   Guarded<std::vector<SeenRequest>> seen;
+  Guarded<std::chrono::steady_clock::time_point> quiet_since;
   std::mutex editing; ///< one change at a time
   FaultScript script;
   Certificate certificate;
@@ -122,6 +129,20 @@ void TestHub::misbehave(FaultRule rule) {
   if (auto added = impl_->script.add(std::move(rule)); !added) {
     throw std::invalid_argument(added.error().message);
   }
+}
+
+bool TestHub::silent() const {
+  const int stalled = impl_->script.stalling();
+  const auto now = std::chrono::steady_clock::now();
+  const bool quiet = stalled > 0 && impl_->hub.answering() + impl_->data.answering() == stalled;
+  const auto since = impl_->quiet_since.lock();
+  if (!quiet || *since == std::chrono::steady_clock::time_point{}) {
+    *since = quiet ? now : std::chrono::steady_clock::time_point{};
+    return false;
+  }
+  if (now - *since < k_quiet) return false;
+  *since = now; // and again 10 ms before the next step of time
+  return true;
 }
 
 const std::string& TestHub::ca_pem() const {

@@ -64,6 +64,10 @@ public:
   /// Adds one rule; throws std::invalid_argument for an unknown fault.
   void misbehave(FaultRule rule);
 
+  /// Every answer that is on its way is kept silent by the script, and has been for 10 ms: only
+  /// time can go on.
+  bool silent() const;
+
   /// What a client has to trust to talk to a TLS Hub.
   const std::string& ca_pem() const;
 
