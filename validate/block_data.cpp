@@ -45,23 +45,30 @@ void TensorScan::run(std::size_t block_bytes, const ChunkTest& test, Progress* p
   }
 }
 
+TensorData gguf_tensor_data(std::span<const std::byte> file, const GgufHeader& header,
+                            const GgufTensorInfo& tensor) {
+  return {tensor.name, header.data(file, tensor), header.data_start + tensor.offset,
+          tensor.rows() > 1, tensor.ne[2] > 1 ? tensor.bytes / (tensor.ne[2] * tensor.ne[3]) : 0};
+}
+
+TensorData safetensors_tensor_data(std::span<const std::byte> file, const SafetensorsHeader& header,
+                                   const SafetensorsTensor& tensor) {
+  return {tensor.name, header.data(file, tensor), header.data_start + tensor.begin,
+          tensor.shape.size() > 1, 0};
+}
+
 void scan_gguf_data(std::span<const std::byte> file, const GgufHeader& header, Report& report,
                     Progress* progress) {
-  for (const GgufTensorInfo& tensor : header.tensors) {
-    const TensorData data{tensor.name, header.data(file, tensor), header.data_start + tensor.offset,
-                          tensor.rows() > 1,
-                          tensor.ne[2] > 1 ? tensor.bytes / (tensor.ne[2] * tensor.ne[3]) : 0};
-    scan_gguf_tensor(data, tensor.type, header.encoding.big_endian, report, progress);
-  }
+  for (const GgufTensorInfo& tensor : header.tensors)
+    scan_gguf_tensor(gguf_tensor_data(file, header, tensor), tensor.type,
+                     header.encoding.big_endian, report, progress);
 }
 
 void scan_safetensors_data(std::span<const std::byte> file, const SafetensorsHeader& header,
                            Report& report, Progress* progress) {
-  for (const SafetensorsTensor& tensor : header.tensors) {
-    const TensorData data{tensor.name, header.data(file, tensor), header.data_start + tensor.begin,
-                          tensor.shape.size() > 1, 0};
-    scan_safetensors_tensor(data, tensor.dtype, report, progress);
-  }
+  for (const SafetensorsTensor& tensor : header.tensors)
+    scan_safetensors_tensor(safetensors_tensor_data(file, header, tensor), tensor.dtype, report,
+                            progress);
 }
 
 } // namespace modeld::validate

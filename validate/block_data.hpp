@@ -30,6 +30,11 @@ struct TensorData {
   std::uint64_t slice_bytes = 0; ///< of one expert in a stack of them; 0: no stack
 };
 
+TensorData gguf_tensor_data(std::span<const std::byte> file, const GgufHeader& header,
+                            const GgufTensorInfo& tensor);
+TensorData safetensors_tensor_data(std::span<const std::byte> file, const SafetensorsHeader& header,
+                                   const SafetensorsTensor& tensor);
+
 /// Scans at the speed of memory, in chunks of at most 16 MiB; counts bytes in progress->done and
 /// stops early where progress->cancel is set. Thread-safe for different reports.
 void scan_gguf_tensor(const TensorData& data, TensorType type, bool big_endian, Report& report,

@@ -13,6 +13,9 @@ namespace modeld::validate {
 Report check_safetensors_file(std::span<const std::byte> file, std::string_view path,
                               Profile profile = Profile::strict, const Limits& limits = {});
 
+/// Adds a warning where an accepted file is a Python pickle in another reading (PK-01).
+void warn_if_also_pickle(std::span<const std::byte> file, Report& report);
+
 /// A whole GGUF file, metadata only: GN, LM, then GG.
 Report check_gguf_file(std::span<const std::byte> file, std::string_view path,
                        Profile profile = Profile::strict, const Limits& limits = {});

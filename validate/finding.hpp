@@ -30,7 +30,7 @@ constexpr Severity error_if_strict(Profile profile) {
 /// The default limits of validation.md 0.4; hitting one is GN-08 and names the limit.
 struct Limits {
   std::uint64_t index_bytes = std::uint64_t{64} << 20;
-  std::uint64_t config_bytes = std::uint64_t{64} << 20;
+  std::uint64_t config_bytes = std::uint64_t{16} << 20;
   std::uint64_t tokenizer_bytes = std::uint64_t{256} << 20;
   std::uint64_t safetensors_tensors = 1'000'000;
   std::size_t safetensors_depth = 8;

@@ -104,9 +104,11 @@ void GgufReader::check_architecture() {
   const GgufValueView* value = header_.find("general.architecture");
   if (value == nullptr) {
     const GgufValueView* kind = header_.find("general.type");
-    const GgufValueView* part = header_.find("split.no");
     if (kind != nullptr && kind->as_string() == "imatrix") return;
-    if (part != nullptr && part->as_u64().value_or(0) > 0) return;
+    // Later parts of a split have the split's keys only; whether all of them is SP-01's question.
+    const GgufValueView* part = header_.find("split.no");
+    if (part != nullptr ? part->as_u64().value_or(0) > 0 : header_.find("split.count") != nullptr)
+      return;
     if (header_.tensors.empty())
       report_.note("GG-21", std::nullopt, "there is neither a tensor nor general.architecture");
     else

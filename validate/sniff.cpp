@@ -2,6 +2,7 @@
 #include "validate/sniff.hpp"
 
 #include "validate/escape.hpp"
+#include "validate/pickle.hpp"
 #include "validate/safetensors.hpp"
 
 #include <algorithm>
@@ -120,6 +121,7 @@ ContentKind sniff(const FileEnds& ends) {
   if (starts_like_error_page(head)) return K::error_page;
   if (head.size() > 1 && head[0] == '\x80' && head[1] >= 0 && head[1] <= 5) return K::pickle;
   if (is_zlib(head)) return K::joblib;
+  if (pickle_opcode_that_acts(ends.head)) return K::pickle; // protocols 0 and 1 have no magic
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && (head[first] == '{' || head[first] == '[')) return K::json;
   return is_plain_text(head) ? K::text : K::unknown;

@@ -99,7 +99,7 @@ bool report_wrong_content(const FileEnds& ends, ContentKind expected, Report& re
   const KindInfo& info = row(kind);
   report.error(info.rule, 0, fmt::format("the file is {}{}", info.what, detail(ends, kind)),
                std::string(info.hint));
-  if (info.rule.starts_with("PK"))
+  if (info.rule.starts_with("PK") && expected != K::unknown)
     report.error("GN-03", 0, fmt::format("the name promises {}", row(expected).what));
   return true;
 }
