@@ -9,7 +9,8 @@ namespace {
 using AddCommand = void (*)(CLI::App&, CommandContext&);
 
 // In the order of `modelctl --help`.
-constexpr std::array<AddCommand, 2> k_commands{
+constexpr std::array<AddCommand, 3> k_commands{
+    add_check,
     add_quantize,
     add_version,
 };

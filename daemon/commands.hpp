@@ -6,6 +6,7 @@
 namespace modeld::daemon {
 
 void add_quantize(CLI::App& app, CommandContext& context);
+void add_check(CLI::App& app, CommandContext& context);
 void add_version(CLI::App& app, CommandContext& context);
 
 } // namespace modeld::daemon

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schema/file_set.hpp"
+#include "schema/result.hpp"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace modeld::daemon {
+
+/// Files to be checked: a folder with all that is in it, or one file with the parts that belong to
+/// it (the other parts of a split, the shards of an index).
+class CheckInput {
+public:
+  /// not_found where there is nothing; denied for a link that leads out of the folder. Anything
+  /// that is neither a folder nor a regular file is malformed (rule GN-01).
+  static Result<CheckInput> open(const std::filesystem::path& path);
+
+  const FileSet& files() const { return *files_; }
+  /// A path of the set as the user would write it.
+  std::string shown(std::string_view path) const;
+  /// Files that are not what they were when the input was opened: size, time or inode (GN-07).
+  std::vector<std::string> changed() const;
+
+private:
+  /// What tells a file from its successor.
+  struct Stamp {
+    bool there = false;
+    std::uint64_t size = 0;
+    ino_t inode = 0;
+    timespec modified{};
+
+    bool operator==(const Stamp& other) const;
+  };
+  static Stamp stamp(const std::filesystem::path& path);
+
+  std::unique_ptr<FileSet> files_;
+  std::filesystem::path folder_;
+  std::string argument_; ///< as given, for messages; of a folder
+  std::vector<Stamp> stamps_;
+};
+
+} // namespace modeld::daemon
