@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
 
-#include <array>
-
 namespace modeld::daemon {
 namespace {
 
 using AddCommand = void (*)(CLI::App&, CommandContext&);
 
 // In the order of `modelctl --help`.
-constexpr std::array<AddCommand, 3> k_commands{
+// clang-format off
+constexpr AddCommand k_commands[] = {
+    add_get,
+    add_pull,
+    add_exec,
+    add_ls,
+    add_show,
+    add_rm,
+    add_pin,
+    add_unpin,
+    add_jobs,
+    add_watch,
+    add_cancel,
+    add_usage,
     add_check,
     add_quantize,
+    add_health,
     add_version,
 };
+// clang-format on
 
 } // namespace
 

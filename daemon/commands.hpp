@@ -5,8 +5,22 @@
 
 namespace modeld::daemon {
 
-void add_quantize(CLI::App& app, CommandContext& context);
+// Each is in the file of its command, cmd_<name>.cpp.
+void add_cancel(CLI::App& app, CommandContext& context);
 void add_check(CLI::App& app, CommandContext& context);
+void add_exec(CLI::App& app, CommandContext& context);
+void add_get(CLI::App& app, CommandContext& context);
+void add_health(CLI::App& app, CommandContext& context);
+void add_jobs(CLI::App& app, CommandContext& context);
+void add_ls(CLI::App& app, CommandContext& context);
+void add_pin(CLI::App& app, CommandContext& context);
+void add_pull(CLI::App& app, CommandContext& context);
+void add_quantize(CLI::App& app, CommandContext& context);
+void add_rm(CLI::App& app, CommandContext& context);
+void add_show(CLI::App& app, CommandContext& context);
+void add_unpin(CLI::App& app, CommandContext& context);
+void add_usage(CLI::App& app, CommandContext& context);
 void add_version(CLI::App& app, CommandContext& context);
+void add_watch(CLI::App& app, CommandContext& context);
 
 } // namespace modeld::daemon

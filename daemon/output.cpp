@@ -36,6 +36,10 @@ void Output::result(std::string_view line) {
   write_line(stdout, line);
 }
 
+void Output::text(std::string_view lines) {
+  result(terminal_lines(lines));
+}
+
 void Output::result(const boost::json::object& object) {
   progress({});
   write_line(stdout, boost::json::serialize(object));

@@ -24,6 +24,8 @@ public:
 
   /// One line of result, written as it is (a path must arrive unchanged) plus a line feed.
   void result(std::string_view line);
+  /// A result for people: a table, a report. Strangers' text in it is escaped.
+  void text(std::string_view lines);
   /// The result as JSON: one object and a line feed.
   void result(const boost::json::object& object);
   /// Text for people, escaped; nothing with --quiet.

@@ -32,7 +32,7 @@ int usage_error(CLI::App& app, Output& out, const CLI::ParseError& error) {
     app.exit(error, result, ignored);
     std::string text = result.str();
     if (!text.empty() && text.back() == '\n') text.pop_back();
-    out.result(text);
+    out.text(text);
     return 0;
   }
   out.error(Error{Errc::invalid_argument, error.what(), "see modelctl --help", {}, 0});

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/commands.hpp"
+#include "daemon/human_text.hpp"
+#include "daemon/request.hpp"
+#include "schema/json.hpp"
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace modeld::daemon {
+namespace {
+
+struct Options {
+  bool all = false;
+};
+
+std::string state_of(const api::Job& job) {
+  if (job.state != "running") return job.state;
+  return job.phase.empty() ? job.state : job.phase;
+}
+
+std::string remark(const api::Job& job) {
+  if (job.error) return job.error->message;
+  if (!job.notice.empty()) return job.notice;
+  if (job.total == 0 || job.finished()) return {};
+  return fmt::format("{} of {}", human_bytes(job.done), human_bytes(job.total));
+}
+
+Result<int> jobs(CommandContext& context, const Options& options) {
+  Client client(context.socket, {});
+  MODELD_ASSIGN(const auto answer, client.get("/v1/jobs"));
+  if (context.out.json()) {
+    context.out.result(answer.body);
+    return 0;
+  }
+  MODELD_ASSIGN(const auto* list, json_array(answer.body, "jobs"));
+  std::vector<std::vector<std::string>> rows{{"JOB", "KIND", "STATE", "SINCE", "FOR", ""}};
+  for (const auto& value : *list) {
+    if (!value.is_object()) continue;
+    MODELD_ASSIGN(const auto job, api::Job::from_json(value.get_object()));
+    if (job.finished() && !options.all) continue;
+    rows.push_back(
+        {job.id, job.kind, state_of(job), human_time(job.created), job.ref, remark(job)});
+  }
+  if (rows.size() == 1) {
+    context.out.message(options.all ? "no job yet" : "nothing runs; --all shows finished jobs");
+    return 0;
+  }
+  context.out.text(table(rows));
+  return 0;
+}
+
+} // namespace
+
+void add_jobs(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("jobs", "List jobs that wait or run");
+  command->add_flag("-a,--all", options->all, "Finished ones too");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return jobs(context, *options); };
+  });
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/commands.hpp"
+#include "daemon/request.hpp"
+#include "daemon/watch.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace modeld::daemon {
+namespace {
+
+struct Options {
+  std::string ref;
+  bool detach = false;
+};
+
+Result<int> pull(CommandContext& context, const Options& options) {
+  MODELD_TRY(check_ref(options.ref));
+  MODELD_ASSIGN(const auto token, caller_token());
+  Client client(context.socket, token);
+  MODELD_ASSIGN(auto answer, client.post("/v1/pulls", {{"ref", options.ref}}));
+  MODELD_ASSIGN(const auto result,
+                finish(context, client, std::move(answer), options.detach ? Wait::no : Wait::yes));
+  return show_result(context, result, "snapshot");
+}
+
+} // namespace
+
+void add_pull(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("pull", "Fetch a repository at a revision, and prove it");
+  command->add_option("ref", options->ref, "org/name[@revision]")->required();
+  command->add_flag("--detach", options->detach, "Print the job's id instead of waiting for it");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return pull(context, *options); };
+  });
+}
+
+} // namespace modeld::daemon

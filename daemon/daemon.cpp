@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/daemon.hpp"
+
+#include "daemon/listener.hpp"
+#include "daemon/log.hpp"
+#include "daemon/pull_work.hpp"
+#include "daemon/server.hpp"
+#include "daemon/services.hpp"
+#include "daemon/store_records.hpp"
+#include "daemon/variant_work.hpp"
+#include "daemon/version_text.hpp"
+#include "schema/version.hpp"
+
+#include <fmt/format.h>
+#include <systemd/sd-daemon.h>
+
+#include <csignal>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace modeld::daemon {
+namespace {
+
+// Variants mostly wait: for their pull, then for a build slot.
+constexpr std::size_t k_variant_threads = 64;
+
+// Every thread inherits the mask, so that only sigwait() below gets these signals. SIGPIPE would
+// end the daemon when a client goes away.
+sigset_t block_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+void add_gauges(Services& services, const Server& server) {
+  Metrics& metrics = services.metrics;
+  metrics.gauge("modeld_connections", "Open connections",
+                [&server] { return static_cast<double>(server.connections()); });
+  metrics.gauge("modeld_event_streams", "Open event streams",
+                [&server] { return static_cast<double>(server.streams()); });
+  metrics.gauge("modeld_jobs_unfinished", "Jobs that wait or run", [&services] {
+    const auto jobs = services.jobs.list();
+    return static_cast<double>(
+        std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return !job->finished(); }));
+  });
+  metrics.gauge("modeld_store_free_bytes", "Free space of the store's file system", [&services] {
+    const auto usage = services.store.usage();
+    return usage ? static_cast<double>(usage->free) : 0.0;
+  });
+  metrics.gauge("modeld_store_reserved_bytes", "Space promised to running jobs", [&services] {
+    const auto usage = services.store.usage();
+    return usage ? static_cast<double>(usage->reserved) : 0.0;
+  });
+}
+
+Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config) {
+  store::StoreOptions options;
+  options.min_free = config.min_free;
+  options.reserve_file = config.reserve_file;
+  return store::Store::open(config.root, options);
+}
+
+void stop_jobs(JobEngine& jobs, const Config& config) {
+  if (jobs.stop(config.server.stop_timeout)) return;
+  // A job that does not come back must not hold the stop: it goes on from its files at the next
+  // start, as after a crash.
+  log_warning("stopping: jobs did not stop within {} s, leaving them",
+              std::chrono::duration_cast<std::chrono::seconds>(config.server.stop_timeout).count());
+  ::_exit(0);
+}
+
+} // namespace
+
+Result<void> run_daemon(const Config& config) {
+  set_log_level(config.log.level);
+  const sigset_t signals = block_signals();
+  // The socket first: clients that come while the store opens wait instead of failing.
+  MODELD_ASSIGN(auto socket,
+                ListeningSocket::open(config.server.socket,
+                                      static_cast<unsigned>(config.server.socket_mode)));
+  MODELD_ASSIGN(const auto store, open_store(config.store));
+  StoreJobRecords records(*store);
+  JobEngine jobs(records, {config.jobs.max_unfinished, config.jobs.keep_finished});
+  Metrics metrics;
+  BuildSlots builds(config.jobs.max_builds);
+  Services services{config, *store, jobs, metrics, builds};
+  jobs.add_kind("pull", config.jobs.max_pulls,
+                [&services](Job& job) { return run_pull(services, job); });
+  jobs.add_kind("variant", k_variant_threads,
+                [&services](Job& job) { return run_variant(services, job); });
+  jobs.on_finished(
+      [&metrics](const Job& job) { metrics.job_finished(job.kind(), job.view().state); });
+  Router router;
+  add_routes(router, services);
+  Server server(config.server, router, metrics,
+                [&store](std::uint64_t connection) { store->release_connection(connection); });
+  add_gauges(services, server);
+  MODELD_TRY(jobs.start());
+  MODELD_TRY(server.start(std::move(socket)));
+  log_info("modeld {} serves '{}' at '{}', kernels {}", k_version, config.store.root,
+           config.server.socket, kernel_text());
+  sd_notify(0, "READY=1");
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping on signal {}", signal);
+  sd_notify(0, "STOPPING=1");
+  server.stop();
+  stop_jobs(jobs, config);
+  return {};
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schema/byte_sink.hpp"
+#include "schema/snapshot.hpp"
+#include "store/store.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace modeld::daemon {
+
+/// Where one file of a repository goes: an ingest of the store, named by the content that is
+/// promised. Large files go on where an earlier try stopped; small ones open only when their first
+/// byte arrives, so that a repository of many files does not hold them all open. One thread.
+class FileSink final : public ByteSink {
+public:
+  /// Files up to this size are fetched again rather than continued.
+  static constexpr std::uint64_t k_small = 8U << 20;
+
+  /// busy while another job fetches the same content.
+  static Result<std::unique_ptr<FileSink>> open(store::Store& store, const ListedFile& file,
+                                                std::string what, const std::string& job,
+                                                std::shared_ptr<store::SpaceReservation> space);
+
+  Result<void> write(std::span<const std::byte> bytes) override;
+  std::uint64_t offset() const { return ingest_ ? ingest_->offset() : 0; }
+  Result<void> commit();
+  Result<void> restart();
+  /// What commit() proved.
+  const std::optional<store::BlobInfo>& committed() const { return committed_; }
+
+private:
+  FileSink(store::Store& store, store::Expected expected)
+      : store_(store), expected_(std::move(expected)) {}
+  Result<void> open_small();
+
+  store::Store& store_;
+  store::Expected expected_;
+  std::unique_ptr<store::Ingest> ingest_;
+  std::optional<store::BlobInfo> committed_;
+};
+
+} // namespace modeld::daemon

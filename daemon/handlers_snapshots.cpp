@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/catalog.hpp"
+#include "daemon/pull_work.hpp"
+#include "daemon/request_body.hpp"
+#include "daemon/services.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace modeld::daemon {
+namespace {
+
+boost::json::object job_answer(const Job& job) {
+  return {{"job", job.view().to_json()}};
+}
+
+Result<Response> pull(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto body, body_object(request, {"ref"}));
+  MODELD_ASSIGN(const auto text, required_text(body, "ref"));
+  MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
+  if (!ref.selector.empty()) {
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("pulling '{}': a pull takes a whole snapshot, not '{}'", text, ref.selector),
+        fmt::format("modelctl get {} pulls what is needed and builds the file", text));
+  }
+  MODELD_ASSIGN(auto token, request_token(request));
+  if (is_commit(ref.revision)) {
+    MODELD_ASSIGN(const auto place, find_place(services.store, ref));
+    MODELD_ASSIGN(const auto here, services.store.find_snapshot(place->repo, place->commit));
+    MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
+    if (here && allowed) {
+      MODELD_ASSIGN(const auto view, snapshot_view(services.store, *here));
+      return Response::json({{"snapshot", view.to_json()}});
+    }
+  }
+  MODELD_ASSIGN(const auto job, services.jobs.submit(pull_request(
+                                    ref, PullFor::itself, request.peer.uid, std::move(token))));
+  return Response::json(job_answer(*job), 202);
+}
+
+Result<Response> list(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto all, services.store.list_snapshots());
+  boost::json::array out;
+  for (const auto& info : all) {
+    MODELD_ASSIGN(const bool allowed, may_read(services.store, info.repo, request.peer));
+    if (!allowed) continue;
+    MODELD_ASSIGN(const auto view, snapshot_view(services.store, info));
+    out.push_back(view.to_json());
+  }
+  return Response::json({{"snapshots", std::move(out)}});
+}
+
+Result<Response> show(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto ref, ref_part(request));
+  MODELD_ASSIGN(const auto snapshot, require_snapshot(services.store, ref));
+  MODELD_TRY(check_may_read(services.store, snapshot.repo, request.peer));
+  MODELD_ASSIGN(const auto view, snapshot_view(services.store, snapshot));
+  boost::json::array files;
+  for (const SnapshotFile& file : snapshot.files) {
+    files.push_back(boost::json::object{{"path", file.path},
+                                        {"size", file.size},
+                                        {"sha256", file.sha256.hex()},
+                                        {"git_oid", file.git_oid.hex()}});
+  }
+  MODELD_ASSIGN(const auto built, services.store.list_variants());
+  boost::json::array variants;
+  for (const store::Variant& variant : built) {
+    if (variant.repo != snapshot.repo || variant.commit != snapshot.commit) continue;
+    variants.push_back(variant_view(services.store, variant).to_json());
+  }
+  return Response::json({{"snapshot", view.to_json()},
+                         {"files", std::move(files)},
+                         {"variants", std::move(variants)}});
+}
+
+Result<Response> remove(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto ref, ref_part(request));
+  MODELD_ASSIGN(const auto snapshot, require_snapshot(services.store, ref));
+  MODELD_TRY(check_may_read(services.store, snapshot.repo, request.peer));
+  MODELD_ASSIGN(const auto built, services.store.list_variants());
+  // The snapshot goes first: where it is pinned, nothing is touched.
+  MODELD_TRY(services.store.remove_snapshot(snapshot.repo, snapshot.commit));
+  boost::json::array removed{fmt::format("{}@{}", snapshot.repo.text, snapshot.commit.hex())};
+  for (const store::Variant& variant : built) {
+    if (variant.repo != snapshot.repo || variant.commit != snapshot.commit) continue;
+    auto gone = services.store.remove_variant(variant.key);
+    if (!gone && gone.error().code != Errc::not_found) return fail(std::move(gone).error());
+    removed.emplace_back(variant.file_name);
+  }
+  return Response::json({{"removed", std::move(removed)}});
+}
+
+} // namespace
+
+void add_snapshot_routes(Router& router, Services& services) {
+  const auto with = [&services](auto handler) {
+    return [&services, handler](const Request& request) { return handler(services, request); };
+  };
+  router.add("POST", "/v1/pulls", with(pull));
+  router.add("GET", "/v1/snapshots", with(list));
+  router.add("GET", "/v1/snapshots/{ref...}", with(show));
+  router.add("DELETE", "/v1/snapshots/{ref...}", with(remove));
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/catalog.hpp"
+#include "daemon/request_body.hpp"
+#include "daemon/services.hpp"
+#include "daemon/variant_work.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+namespace modeld::daemon {
+namespace {
+
+Result<boost::json::object> overrides_of(const boost::json::object& body) {
+  const auto* value = body.if_contains("recipe");
+  if (value == nullptr) return boost::json::object{};
+  if (!value->is_object()) {
+    return fail(Errc::invalid_argument, "reading the request: member 'recipe' must be an object");
+  }
+  return value->get_object();
+}
+
+// The fast way: nothing but look-ups in the index.
+Result<std::optional<api::Variant>> find_here(Services& services, const Request& request,
+                                              const ModelRef& ref, const Selection& selection) {
+  MODELD_ASSIGN(const auto place, find_place(services.store, ref));
+  if (!place) return std::optional<api::Variant>{};
+  MODELD_ASSIGN(const auto snapshot, services.store.find_snapshot(place->repo, place->commit));
+  MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
+  if (!snapshot || !allowed) return std::optional<api::Variant>{};
+  return find_selected(services.store, *snapshot, selection);
+}
+
+Result<Response> build(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "recipe"}));
+  MODELD_ASSIGN(const auto text, required_text(body, "ref"));
+  MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
+  MODELD_ASSIGN(const auto overrides, overrides_of(body));
+  MODELD_ASSIGN(const auto selection, parse_selector(ref.selector, overrides));
+  MODELD_ASSIGN(const auto here, find_here(services, request, ref, selection));
+  if (here) return Response::json({{"variant", here->to_json()}});
+  MODELD_ASSIGN(auto token, request_token(request));
+  MODELD_ASSIGN(const auto job, services.jobs.submit(variant_request(
+                                    ref, overrides, request.peer.uid, std::move(token))));
+  return Response::json({{"job", job->view().to_json()}}, 202);
+}
+
+Result<store::Variant> find(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto key, Sha256Digest::parse(request.part("key")));
+  MODELD_ASSIGN(auto variant, services.store.find_variant(key));
+  if (!variant) {
+    return fail(Errc::not_found, fmt::format("looking for variant '{}': there is none", key.hex()));
+  }
+  MODELD_TRY(check_may_read(services.store, variant->repo, request.peer));
+  return *std::move(variant);
+}
+
+Result<Response> list(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto all, services.store.list_variants());
+  boost::json::array out;
+  for (const store::Variant& variant : all) {
+    MODELD_ASSIGN(const bool allowed, may_read(services.store, variant.repo, request.peer));
+    if (allowed) out.push_back(variant_view(services.store, variant).to_json());
+  }
+  return Response::json({{"variants", std::move(out)}});
+}
+
+Result<Response> show(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto variant, find(services, request));
+  return Response::json({{"variant", variant_view(services.store, variant).to_json()}});
+}
+
+Result<Response> remove(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto variant, find(services, request));
+  MODELD_TRY(services.store.remove_variant(variant.key));
+  return Response::json({{"removed", boost::json::array{variant.file_name}}});
+}
+
+} // namespace
+
+void add_variant_routes(Router& router, Services& services) {
+  const auto with = [&services](auto handler) {
+    return [&services, handler](const Request& request) { return handler(services, request); };
+  };
+  router.add("POST", "/v1/variants", with(build));
+  router.add("GET", "/v1/variants", with(list));
+  router.add("GET", "/v1/variants/{key}", with(show));
+  router.add("DELETE", "/v1/variants/{key}", with(remove));
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/pull_work.hpp"
+
+#include "daemon/catalog.hpp"
+#include "daemon/download.hpp"
+#include "daemon/log.hpp"
+#include "daemon/weight_check.hpp"
+#include "schema/json.hpp"
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace modeld::daemon {
+namespace {
+
+// Lets a client's waiting show in the job, and the job's cancellation reach the client.
+class ResolveHost final : public fetch::Host {
+public:
+  explicit ResolveHost(Job& job) : job_(job) {}
+  bool cancelled() override { return job_.cancelled(); }
+  void on_notice(const fetch::Notice& notice) override {
+    log_info("job {}: {}", job_.id(), notice.what);
+    job_.set_notice(notice.what);
+  }
+
+private:
+  Job& job_;
+};
+
+struct Asked {
+  ModelRef ref;
+  PullFor purpose = PullFor::itself;
+  bool token = false;
+};
+
+Result<Asked> read_detail(const boost::json::object& detail) {
+  Asked asked;
+  MODELD_ASSIGN(const auto ref, json_string(detail, "ref"));
+  MODELD_ASSIGN(asked.ref, ModelRef::parse(ref));
+  MODELD_ASSIGN(const auto purpose, json_string(detail, "for"));
+  asked.purpose = purpose == "build" ? PullFor::build : PullFor::itself;
+  const auto* token = detail.if_contains("token");
+  asked.token = token != nullptr && token->is_bool() && token->get_bool();
+  return asked;
+}
+
+boost::json::object answer(const api::Snapshot& snapshot) {
+  return {{"snapshot", snapshot.to_json()}};
+}
+
+// A token is not kept across a restart of the daemon; then "not found" or "denied" may only mean
+// that.
+Error explain_token(Error error, const Asked& asked, const Job& job) {
+  const bool lost = asked.token && job.token().empty();
+  if (!lost || (error.code != Errc::not_found && error.code != Errc::denied)) return error;
+  return std::move(error).with_hint(
+      "the token that was shown is not kept when the daemon restarts: ask again with it");
+}
+
+// One pull, step by step. Lives for one run on one thread.
+class Pull {
+public:
+  Pull(Services& services, Job& job, Asked asked, fetch::HubClient client)
+      : services_(services), job_(job), asked_(std::move(asked)),
+        client_(std::move(client)), context_{services.store, client_, services.metrics, job} {}
+
+  Result<boost::json::object> run() {
+    ResolveHost host(job_);
+    job_.begin_phase("resolving");
+    MODELD_ASSIGN(resolved_, client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(),
+                                             job_.token(), host));
+    MODELD_ASSIGN(auto here, services_.store.find_snapshot(resolved_.repo, resolved_.commit));
+    const bool open = !resolved_.is_private && !resolved_.gated;
+    if (here && open) {
+      MODELD_TRY(record(*here));
+      return finish(*here);
+    }
+    job_.begin_phase("listing");
+    MODELD_ASSIGN(auto files, client_.list(resolved_.repo, resolved_.commit, job_.token(), host));
+    if (here) {
+      MODELD_TRY(prove_access(context_, resolved_.repo, resolved_.commit, files));
+      MODELD_TRY(record(*here));
+      return finish(*here);
+    }
+    if (asked_.purpose == PullFor::build) MODELD_TRY(check_listed_weights(resolved_.repo, files));
+    return fetch(files);
+  }
+
+private:
+  Result<boost::json::object> fetch(const std::vector<ListedFile>& files) {
+    std::vector<store::BlobHold> holds;
+    Snapshot snapshot{resolved_.repo, resolved_.commit, {}};
+    MODELD_ASSIGN(snapshot.files,
+                  download_files(context_, resolved_.repo, resolved_.commit, files, holds));
+    std::sort(snapshot.files.begin(), snapshot.files.end(),
+              [](const auto& a, const auto& b) { return a.path < b.path; });
+    job_.begin_phase("verifying");
+    MODELD_TRY(check_weights(services_.store, snapshot));
+    if (job_.cancelled()) return fail(Errc::cancelled, "pulling: cancelled");
+    job_.begin_phase("publishing");
+    MODELD_TRY(services_.store.publish_snapshot(snapshot));
+    MODELD_TRY(record(snapshot));
+    return finish(snapshot);
+  }
+
+  // What a name means, and who may read what it means.
+  Result<void> record(const Snapshot& snapshot) {
+    const bool closed = resolved_.is_private || resolved_.gated;
+    std::optional<std::uint32_t> reader;
+    if (closed) reader = job_.uid();
+    MODELD_TRY(services_.store.record_access(snapshot.repo, closed, reader));
+    if (is_commit(asked_.ref.revision) ||
+        snapshot.commit.hex().starts_with(asked_.ref.revision_or_main())) {
+      return {};
+    }
+    return services_.store.record_ref({asked_.ref.repo, std::string(asked_.ref.revision_or_main()),
+                                       snapshot.commit, snapshot.repo, store::now()});
+  }
+
+  Result<boost::json::object> finish(const Snapshot& snapshot) {
+    MODELD_ASSIGN(const auto view, snapshot_view(services_.store, snapshot));
+    return answer(view);
+  }
+
+  Services& services_;
+  Job& job_;
+  Asked asked_;
+  fetch::HubClient client_;
+  DownloadContext context_;
+  fetch::Resolved resolved_;
+};
+
+} // namespace
+
+JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
+                        fetch::Token token) {
+  const ModelRef whole{ref.repo, std::string(ref.revision_or_main()), {}};
+  const std::string_view reason = purpose == PullFor::build ? "build" : "itself";
+  JobRequest request;
+  request.kind = "pull";
+  request.ref = whole.str();
+  request.key = fmt::format("pull {} {}{}", whole.str(), reason,
+                            token.empty() ? std::string() : fmt::format(" user {}", uid));
+  request.detail = {{"ref", whole.str()}, {"for", reason}, {"token", !token.empty()}};
+  request.uid = uid;
+  request.token = std::move(token);
+  return request;
+}
+
+Result<boost::json::object> run_pull(Services& services, Job& job) {
+  MODELD_ASSIGN(Asked asked, read_detail(job.detail()));
+  MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services.config.hub)));
+  auto outcome = Pull(services, job, asked, std::move(client)).run();
+  if (!outcome) {
+    return fail(explain_token(std::move(outcome).error(), asked, job)
+                    .context(fmt::format("pulling '{}'", job.ref())));
+  }
+  return outcome;
+}
+
+fetch::HubOptions hub_options(const Config::Hub& hub) {
+  fetch::HubOptions options;
+  options.endpoint = hub.endpoint;
+  options.ca_bundle = hub.ca_bundle;
+  options.connect_timeout = hub.connect_timeout;
+  options.low_speed_bytes_per_second = hub.low_speed;
+  options.low_speed_time = hub.low_speed_time;
+  options.max_attempts = static_cast<unsigned>(hub.max_attempts);
+  options.retry_budget = hub.retry_budget;
+  options.max_renewals = static_cast<unsigned>(hub.max_renewals);
+  options.max_redirects = static_cast<unsigned>(hub.max_redirects);
+  options.max_parallel = static_cast<unsigned>(hub.max_parallel);
+  options.max_answer_bytes = hub.max_answer;
+  options.max_pages = hub.max_pages;
+  options.max_files = hub.max_files;
+  return options;
+}
+
+} // namespace modeld::daemon

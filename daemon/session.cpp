@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session.hpp"
+
+#include "daemon/connection.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/beast/core/bind_handler.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace modeld::daemon {
+namespace {
+
+namespace http = boost::beast::http;
+
+Request to_request(const http::request<http::string_body>& message, const Connection& connection) {
+  Request request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  request.path = target.substr(0, target.find('?'));
+  request.body = message.body();
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request.headers[name] = std::string(field.value());
+  }
+  request.peer = connection.peer;
+  request.connection = connection.number;
+  return request;
+}
+
+// What a request that cannot be read is told; 0: nothing, the connection just ends.
+int status_of(const boost::beast::error_code& error) {
+  if (error == http::error::header_limit) return 431;
+  if (error == http::error::body_limit) return 413;
+  const bool broken = error.category() == make_error_code(http::error::end_of_stream).category() &&
+                      error != http::error::end_of_stream && error != http::error::partial_message;
+  return broken ? 400 : 0;
+}
+
+Response unreadable(int status, const boost::beast::error_code& error) {
+  Response response = Response::problem(
+      {Errc::invalid_argument, "reading the request: " + error.message(), {}, {}, 0});
+  response.status = status;
+  return response;
+}
+
+} // namespace
+
+Connection::~Connection() {
+  --shared.connections;
+  boost::asio::post(shared.handlers,
+                    [closed = shared.on_closed, number = number] { closed(number); });
+}
+
+void Session::start(Socket socket, Peer peer, std::uint64_t number, SessionShared& shared) {
+  auto connection = std::make_shared<Connection>(std::move(socket), peer, number, shared);
+  boost::asio::dispatch(connection->stream.get_executor(),
+                        [connection] { connection->read_next(); });
+}
+
+// Waits for the first byte without holding the client to the time of a request.
+void Connection::read_next() {
+  parser.emplace();
+  parser->header_limit(static_cast<std::uint32_t>(shared.limits.max_header));
+  parser->body_limit(shared.limits.max_body);
+  if (buffer.size() > 0) return read_request();
+  if (held) {
+    stream.expires_never();
+  } else {
+    stream.expires_after(shared.limits.idle_timeout);
+  }
+  stream.async_read_some(buffer.prepare(k_read_piece),
+                         [self = shared_from_this()](const auto& error, std::size_t bytes) {
+                           if (error) return;
+                           self->buffer.commit(bytes);
+                           self->read_request();
+                         });
+}
+
+void Connection::read_request() {
+  stream.expires_after(shared.limits.header_timeout);
+  http::async_read(
+      stream, buffer, *parser,
+      [self = shared_from_this()](const auto& error, std::size_t) { self->on_request(error); });
+}
+
+void Connection::on_request(const boost::beast::error_code& error) {
+  started = std::chrono::steady_clock::now();
+  if (error) {
+    const int status = status_of(error);
+    if (status == 0) return;
+    keep_alive = false;
+    return respond(unreadable(status, error));
+  }
+  keep_alive = parser->get().keep_alive();
+  // The stream's clock stands still while the handler works.
+  stream.expires_never();
+  boost::asio::post(shared.handlers, [self = shared_from_this(),
+                                      request = to_request(parser->get(), *this)]() mutable {
+    const std::string method = request.method;
+    auto answer = std::make_shared<Response>(self->shared.router.handle(std::move(request)));
+    self->shared.metrics.request(method, answer->status,
+                                 std::chrono::steady_clock::now() - self->started);
+    boost::asio::post(self->stream.get_executor(),
+                      [self, answer] { self->respond(std::move(*answer)); });
+  });
+}
+
+void Connection::respond(Response answer) {
+  response = std::move(answer);
+  held = held || response.keeps_connection;
+  if (std::holds_alternative<EventBody>(response.body)) return start_events(shared_from_this());
+  if (std::holds_alternative<FileBody>(response.body)) return start_file(shared_from_this());
+  auto message = std::make_shared<http::response<http::string_body>>(header());
+  message->body() = std::move(std::get<std::string>(response.body));
+  message->prepare_payload();
+  if (response.passed.valid()) return send_with_descriptor(shared_from_this(), message);
+  stream.expires_after(shared.limits.write_timeout);
+  http::async_write(stream, *message,
+                    [self = shared_from_this(), message](const auto& error, std::size_t) {
+                      self->written(error);
+                    });
+}
+
+http::response_header<> Connection::header() const {
+  http::response_header<> head;
+  head.version(11);
+  head.result(static_cast<unsigned>(response.status));
+  head.set(http::field::content_type, response.content_type);
+  head.set(http::field::server, "modeld");
+  for (const auto& [name, value] : response.headers) {
+    head.set(name, value);
+  }
+  if (!keep_alive) head.set(http::field::connection, "close");
+  return head;
+}
+
+void Connection::written(const boost::beast::error_code& error) {
+  response = {};
+  if (error) return;
+  if (keep_alive) return read_next();
+  boost::beast::error_code ignored;
+  stream.socket().shutdown(boost::asio::socket_base::shutdown_send, ignored);
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.hpp"
+
+#include <array>
+
+// The one table of settings. Sizes may be written as whole bytes or with KiB, MiB, GiB, TiB;
+// durations with ms, s, m, h; modes in octal as text.
+
+namespace modeld::daemon {
+namespace {
+
+using Kind = Setting::Kind;
+
+constexpr std::uint64_t k_second = 1000;
+constexpr std::uint64_t k_hour = 3600 * k_second;
+constexpr std::uint64_t k_mib = 1U << 20;
+constexpr std::uint64_t k_tib = std::uint64_t{1} << 40;
+
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): a member of a member has no pointer-to-member.
+#define MEMBER(field) [](Config& c) { return &c.field; }
+
+constexpr std::array k_settings{
+    Setting{"store.root", Kind::path, MEMBER(store.root), 0, 0, "MODELD_ROOT",
+            "Folder of the store."},
+    Setting{"store.min_free", Kind::bytes, MEMBER(store.min_free), 0, 1024 * k_tib, "",
+            "Space that downloads and builds leave free on the store's file system."},
+    Setting{"store.reserve_file", Kind::bytes, MEMBER(store.reserve_file), 0, k_tib, "",
+            "Size of a file that is given up when the disk is full, so that collection can run."},
+
+    Setting{"server.socket", Kind::path, MEMBER(server.socket), 0, 0, "MODELD_SOCKET",
+            "Where the daemon listens, where systemd does not hand it a socket."},
+    Setting{"server.socket_mode", Kind::mode, MEMBER(server.socket_mode), 0, 0777, "",
+            "Mode of that socket."},
+    Setting{"server.max_connections", Kind::count, MEMBER(server.max_connections), 1, 65'536, "",
+            "Connections at once; further ones wait in the kernel's queue."},
+    Setting{"server.max_streams", Kind::count, MEMBER(server.max_streams), 1, 65'536, "",
+            "Event streams at once."},
+    Setting{"server.max_header", Kind::bytes, MEMBER(server.max_header), 1024, k_mib, "",
+            "Longest head of a request."},
+    Setting{"server.max_body", Kind::bytes, MEMBER(server.max_body), 1024, 64 * k_mib, "",
+            "Longest body of a request."},
+    Setting{"server.header_timeout", Kind::duration, MEMBER(server.header_timeout), 100, k_hour, "",
+            "For a request to arrive once its first byte has."},
+    Setting{"server.idle_timeout", Kind::duration, MEMBER(server.idle_timeout), 100, 24 * k_hour,
+            "", "For the next request on an open connection that holds no lease."},
+    Setting{"server.write_timeout", Kind::duration, MEMBER(server.write_timeout), 100, k_hour, "",
+            "For a client to take the next piece of an answer."},
+    Setting{"server.heartbeat", Kind::duration, MEMBER(server.heartbeat), 100, k_hour, "",
+            "Longest silence of an event stream."},
+    Setting{"server.progress_interval", Kind::duration, MEMBER(server.progress_interval), 20,
+            60 * k_second, "", "Time between two progress events."},
+    Setting{"server.stop_timeout", Kind::duration, MEMBER(server.stop_timeout), 100, k_hour, "",
+            "For jobs to reach a point from which they can go on, when the daemon stops."},
+    Setting{"server.io_threads", Kind::count, MEMBER(server.io_threads), 1, 64, "",
+            "Threads that move bytes of connections."},
+    Setting{"server.handler_threads", Kind::count, MEMBER(server.handler_threads), 1, 256, "",
+            "Threads that answer requests."},
+
+    Setting{"hub.endpoint", Kind::text, MEMBER(hub.endpoint), 0, 0, "HF_ENDPOINT",
+            "Address of the Hub."},
+    Setting{"hub.ca_bundle", Kind::path, MEMBER(hub.ca_bundle), 0, 0, "",
+            "Certificates to trust, in PEM; empty for the system's."},
+    Setting{"hub.connect_timeout", Kind::duration, MEMBER(hub.connect_timeout), 100, k_hour, "",
+            "For a connection to the Hub to stand."},
+    Setting{"hub.low_speed", Kind::bytes, MEMBER(hub.low_speed), 1, k_tib, "",
+            "Bytes per second below which a transfer counts as stalled."},
+    Setting{"hub.low_speed_time", Kind::duration, MEMBER(hub.low_speed_time), 100, k_hour, "",
+            "How long a transfer may be that slow before its connection is replaced."},
+    Setting{"hub.max_attempts", Kind::count, MEMBER(hub.max_attempts), 1, 1000, "",
+            "Failures in a row, without a new byte, before a request is given up."},
+    Setting{"hub.retry_budget", Kind::duration, MEMBER(hub.retry_budget), 0, 24 * k_hour, "",
+            "Waiting for failures and rate limits, in all, for each step of a pull."},
+    Setting{"hub.max_renewals", Kind::count, MEMBER(hub.max_renewals), 0, 1'000'000, "",
+            "New signed addresses for one file."},
+    Setting{"hub.max_redirects", Kind::count, MEMBER(hub.max_redirects), 0, 50, "",
+            "Redirects of one request."},
+    Setting{"hub.max_parallel", Kind::count, MEMBER(hub.max_parallel), 1, 256, "",
+            "Transfers at once, for each pull."},
+    Setting{"hub.max_answer", Kind::bytes, MEMBER(hub.max_answer), 1024, 1024 * k_mib, "",
+            "Longest answer that is not a file."},
+    Setting{"hub.max_pages", Kind::count, MEMBER(hub.max_pages), 1, 1'000'000, "",
+            "Pages of a listing."},
+    Setting{"hub.max_files", Kind::count, MEMBER(hub.max_files), 1, 10'000'000, "",
+            "Files of a repository."},
+
+    Setting{"jobs.max_pulls", Kind::count, MEMBER(jobs.max_pulls), 1, 64, "", "Pulls at once."},
+    Setting{"jobs.max_builds", Kind::count, MEMBER(jobs.max_builds), 1, 64, "",
+            "Builds at once; each uses all threads of jobs.build_threads."},
+    Setting{"jobs.max_unfinished", Kind::count, MEMBER(jobs.max_unfinished), 1, 100'000, "",
+            "Jobs that wait or run; further requests are told to come again."},
+    Setting{"jobs.keep_finished", Kind::count, MEMBER(jobs.keep_finished), 0, 1'000'000, "",
+            "Finished jobs that are remembered."},
+    Setting{"jobs.build_threads", Kind::count, MEMBER(jobs.build_threads), 0, 1024, "",
+            "Threads of a build; 0 for one for each processor."},
+
+    Setting{"log.level", Kind::text, MEMBER(log.level), 0, 0, "MODELD_LOG",
+            "What is logged: error, warning, info or debug."},
+};
+
+#undef MEMBER
+
+} // namespace
+
+std::span<const Setting> all_settings() {
+  return k_settings;
+}
+
+} // namespace modeld::daemon

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schema/snapshot.hpp"
+#include "store/store.hpp"
+
+#include <vector>
+
+namespace modeld::daemon {
+
+/// Whether a repository can have a model to build, judged by the names of its files before any of
+/// them is downloaded: not_found without weights, unsupported where they are pickles only.
+Result<void> check_listed_weights(const RepoId& repo, const std::vector<ListedFile>& files);
+
+/// The safetensors headers of a snapshot and their index, before anything maps them for work (ST,
+/// IX). A repository without such weights passes. malformed names file and rule.
+Result<void> check_weights(store::Store& store, const Snapshot& snapshot);
+
+/// Whether the weights are 32 bit floats: what a quantization then goes through (design section 6).
+Result<bool> weights_are_f32(const FileSet& files);
+
+} // namespace modeld::daemon

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/services.hpp"
+
+#include "daemon/store_records.hpp"
+#include "tests/daemon/contract.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "validate/sha256.hpp"
+
+#include <boost/json.hpp>
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+using namespace modeld;
+using namespace modeld::daemon;
+
+namespace {
+
+store::StoreOptions small_store() {
+  store::StoreOptions options;
+  options.min_free = 0;
+  options.reserve_file = 0;
+  return options;
+}
+
+// A store with one snapshot, one variant and one pin, and jobs that end at once.
+struct Fixture {
+  test::TempDir dir;
+  Config config;
+  std::unique_ptr<store::Store> store = store::Store::open(dir / "root", small_store()).value();
+  StoreJobRecords records{*store};
+  JobEngine jobs{records, {}};
+  Metrics metrics;
+  BuildSlots builds{1};
+  Services services{config, *store, jobs, metrics, builds};
+  Router router;
+  test::Contract contract;
+  Snapshot snapshot;
+  store::Variant variant;
+
+  Fixture() {
+    for (const char* kind : {"pull", "variant"}) {
+      jobs.add_kind(kind, 1, [](Job&) -> Result<boost::json::object> {
+        return fail(Errc::unsupported, "testing");
+      });
+    }
+    add_routes(router, services);
+    fill();
+  }
+
+  store::BlobInfo blob(std::string_view text) {
+    auto ingest = store->begin_ingest({}).value();
+    REQUIRE(ingest->write(std::as_bytes(std::span(text))));
+    return ingest->commit().value();
+  }
+
+  void fill() {
+    const auto info = blob("hello");
+    snapshot.repo = RepoId{"org/name"};
+    snapshot.commit = GitOid::parse(std::string(40, 'a')).value();
+    snapshot.files = {{"README.md", 5, *info.git_oid, info.sha256}};
+    REQUIRE(store->publish_snapshot(snapshot));
+    REQUIRE(store->record_access(snapshot.repo, false, {}));
+    REQUIRE(store->record_ref({snapshot.repo, "main", snapshot.commit, snapshot.repo, 1}));
+    const Recipe recipe = Recipe::parse_target("Q4_K_M").value();
+    const auto inputs = store::variant_inputs(snapshot, recipe);
+    const auto built = blob("built");
+    variant.key = store::variant_key(inputs);
+    variant.repo = snapshot.repo;
+    variant.commit = snapshot.commit;
+    variant.recipe = inputs.recipe;
+    variant.converter = inputs.converter;
+    variant.sources = inputs.sources;
+    variant.result = built.sha256;
+    variant.size = built.size;
+    variant.file_name = store::variant_file_name(snapshot, recipe, variant.key);
+    REQUIRE(store->publish_variant(variant));
+  }
+
+  Response ask(const std::string& method, const std::string& path, const std::string& body = {},
+               const std::map<std::string, std::string, std::less<>>& headers = {}) {
+    Request request;
+    request.method = method;
+    request.path = path;
+    request.body = body;
+    request.headers = headers;
+    request.peer = {::getuid(), ::getgid(), ::getpid()};
+    request.connection = 1;
+    return router.handle(request);
+  }
+
+  // Asks, and checks the answer against the contract's entry for `pattern`.
+  boost::json::value check(const std::string& method, const std::string& pattern,
+                           const std::string& path, int status, const std::string& body = {}) {
+    const Response response = ask(method, path, body);
+    const auto* text = std::get_if<std::string>(&response.body);
+    INFO(method << " " << path << " -> " << response.status << " "
+                << (text != nullptr ? *text : ""));
+    CHECK(response.status == status);
+    const auto wrong = contract.check_answer(method, pattern, response.status,
+                                             response.content_type, text != nullptr ? *text : "");
+    for (const std::string& one : wrong) {
+      FAIL_CHECK(one);
+    }
+    const bool json = text != nullptr && response.content_type.ends_with("json");
+    return json ? boost::json::parse(*text) : boost::json::value();
+  }
+};
+
+// As the contract writes it.
+std::string plain(std::string pattern) {
+  const auto dots = pattern.find("...}");
+  if (dots != std::string::npos) pattern.erase(dots, 3);
+  return pattern;
+}
+
+} // namespace
+
+TEST_CASE("the routes are those of openapi.yaml, no more and no less", "[daemon][contract]") {
+  Fixture fixture;
+  std::set<std::string> routes;
+  for (const Router::Entry& entry : fixture.router.entries()) {
+    routes.insert(entry.method + " " + plain(entry.pattern));
+  }
+  CHECK(routes == fixture.contract.routes());
+}
+
+TEST_CASE("answers about the service, snapshots and variants are as the contract says",
+          "[daemon][contract]") {
+  Fixture f;
+  f.check("GET", "/v1/health", "/v1/health", 200);
+  f.check("GET", "/v1/version", "/v1/version", 200);
+  f.check("GET", "/v1/usage", "/v1/usage", 200);
+  f.check("GET", "/metrics", "/metrics", 200);
+  f.check("GET", "/v1/openapi.yaml", "/v1/openapi.yaml", 200);
+  const std::string commit(40, 'a');
+  f.check("POST", "/v1/pulls", "/v1/pulls", 200, R"({"ref":"org/name@)" + commit + "\"}");
+  f.check("POST", "/v1/pulls", "/v1/pulls", 202, R"({"ref":"org/name"})");
+  f.check("POST", "/v1/pulls", "/v1/pulls", 400, R"({"ref":"org/name:Q4_K_M"})");
+  f.check("GET", "/v1/snapshots", "/v1/snapshots", 200);
+  f.check("GET", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 200);
+  f.check("GET", "/v1/snapshots/{ref}", "/v1/snapshots/org/name@aaaaaaaa", 200);
+  f.check("GET", "/v1/snapshots/{ref}", "/v1/snapshots/org/other", 404);
+  f.check("GET", "/v1/snapshots/{ref}", "/v1/snapshots/org/..", 400);
+  f.check("POST", "/v1/variants", "/v1/variants", 200, R"({"ref":"org/name:Q4_K_M"})");
+  f.check("POST", "/v1/variants", "/v1/variants", 200, R"({"ref":"org/name:README.md"})");
+  f.check("POST", "/v1/variants", "/v1/variants", 404, R"({"ref":"org/name:absent.md"})");
+  f.check("POST", "/v1/variants", "/v1/variants", 202,
+          R"({"ref":"org/name:Q4_K_M","recipe":{"pure":true}})");
+  f.check("POST", "/v1/variants", "/v1/variants", 400, R"({"ref":"org/name:Q4_K_X"})");
+  f.check("GET", "/v1/variants", "/v1/variants", 200);
+  const std::string key = "/v1/variants/" + f.variant.key.hex();
+  f.check("GET", "/v1/variants/{key}", key, 200);
+  f.check("DELETE", "/v1/variants/{key}", key, 200);
+  f.check("DELETE", "/v1/variants/{key}", key, 404);
+  f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 200);
+}
+
+TEST_CASE("answers about jobs, leases, pins and blobs are as the contract says",
+          "[daemon][contract]") {
+  Fixture f;
+  const auto job = f.check("POST", "/v1/pulls", "/v1/pulls", 202, R"({"ref":"org/name"})");
+  const std::string id(job.at("job").at("id").as_string());
+  f.check("GET", "/v1/jobs", "/v1/jobs", 200);
+  f.check("GET", "/v1/jobs/{id}", "/v1/jobs/" + id, 200);
+  f.check("GET", "/v1/jobs/{id}/events", "/v1/jobs/" + id + "/events", 200);
+  f.check("GET", "/v1/jobs/{id}", "/v1/jobs/absent", 404);
+  CHECK(f.jobs.stop(std::chrono::seconds(20)));
+
+  const std::string blob = f.variant.result.hex();
+  f.check("GET", "/v1/blobs/{digest}", "/v1/blobs/" + blob, 200);
+  f.check("GET", "/v1/blobs/{digest}", "/v1/blobs/" + std::string(64, '0'), 404);
+  f.check("GET", "/v1/blobs/{digest}", "/v1/blobs/xyz", 400);
+  CHECK(f.ask("GET", "/v1/blobs/" + blob, {}, {{"range", "bytes=1-2"}}).status == 206);
+  CHECK(f.ask("GET", "/v1/blobs/" + blob, {}, {{"range", "bytes=9-"}}).status == 416);
+
+  const std::string ask = R"({"blob":")" + blob + "\"";
+  f.check("POST", "/v1/leases", "/v1/leases", 200, ask + "}");
+  f.check("POST", "/v1/leases", "/v1/leases", 200, ask + R"(,"holder":"process"})");
+  f.check("POST", "/v1/leases", "/v1/leases", 400, ask + R"(,"holder":"deadline"})");
+  f.check("POST", "/v1/leases", "/v1/leases", 400, ask + R"(,"frob":1})");
+  const auto lease = f.check("POST", "/v1/leases", "/v1/leases", 200,
+                             ask + R"(,"holder":"deadline","seconds":60,"descriptor":true})");
+  f.check("GET", "/v1/leases", "/v1/leases", 200);
+  const std::string lease_path =
+      "/v1/leases/" + std::string(lease.at("lease").at("id").as_string());
+  f.check("DELETE", "/v1/leases/{id}", lease_path, 200);
+  f.check("DELETE", "/v1/leases/{id}", lease_path, 404);
+
+  f.check("PUT", "/v1/pins/{name}", "/v1/pins/mine", 200, R"({"ref":"org/name:Q4_K_M"})");
+  f.check("PUT", "/v1/pins/{name}", "/v1/pins/other", 404, R"({"ref":"org/other"})");
+  f.check("GET", "/v1/pins", "/v1/pins", 200);
+  f.check("GET", "/v1/pins/{name}", "/v1/pins/mine", 200);
+  f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 409);
+  f.check("DELETE", "/v1/pins/{name}", "/v1/pins/mine", 200);
+  f.check("GET", "/v1/pins/{name}", "/v1/pins/mine", 404);
+}
+
+TEST_CASE("a body that is no JSON object of known members is refused by name",
+          "[daemon][contract]") {
+  Fixture f;
+  for (const char* body : {"", "x", "[]", "{\"ref\":5}", "{}", "{\"ref\":\"a/b\",\"rev\":1}"}) {
+    f.check("POST", "/v1/pulls", "/v1/pulls", 400, body);
+  }
+}
+
+TEST_CASE("every error code becomes a problem as the contract says", "[daemon][contract]") {
+  const test::Contract contract;
+  for (const ErrcInfo& row : all_error_codes()) {
+    const Response response =
+        Response::problem(Error{row.code, "doing 'x': why", "hint", {{"a", "b"}}, 0});
+    CHECK(response.status == row.http_status);
+    CHECK(contract.check("Problem", boost::json::parse(std::get<std::string>(response.body)))
+              .empty());
+  }
+}
