@@ -1,103 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build.hpp"
 
-#include "daemon/weight_check.hpp"
-#include "quantize/convert.hpp"
-#include "quantize/gguf_writer.hpp"
-#include "quantize/pipeline.hpp"
-#include "quantize/quantize_model.hpp"
+#include "daemon/log.hpp"
+#include "daemon/snapshot_worker.hpp"
+#include "daemon/worker_process.hpp"
+#include "schema/json.hpp"
 #include "schema/version.hpp"
 
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <chrono>
+#include <mutex>
 
 namespace modeld::daemon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
+// What the kernel does not have is told once.
+void log_missing(const boost::json::object& plan) {
+  static std::once_flag told;
+  const auto missing = json_array(plan, "missing");
+  if (!missing || (*missing)->empty()) return;
+  std::call_once(told, [&missing] {
+    for (const auto& line : **missing) {
+      if (line.is_string()) {
+        log_warning("workers run without a part of their sandbox: {}",
+                    std::string_view(line.get_string()));
+      }
+    }
+  });
 }
 
-quantize::ConvertOptions convert_options(const Recipe& recipe) {
-  quantize::ConvertOptions options;
-  options.outtype = lower(recipe.via.empty() ? recipe.target : recipe.via);
-  options.pre = recipe.pre;
-  if (!recipe.model_name.empty()) options.model_name = recipe.model_name;
-  options.force = recipe.force;
-  return options;
-}
+// One build: what the worker plans is given a name and a place, then its bytes flow into the store.
+class Build {
+public:
+  Build(Services& services, Job& job, const Snapshot& snapshot, Recipe recipe)
+      : services_(services), job_(job), snapshot_(snapshot), recipe_(std::move(recipe)) {}
 
-// The plan of the whole file: no weight is read yet.
-Result<quantize::GgufModel> plan_model(const FileSet& files, const Recipe& recipe) {
-  MODELD_ASSIGN(auto converted, quantize::convert(files, convert_options(recipe)));
-  if (recipe.via.empty()) return std::move(converted.model);
-  quantize::QuantizeRequest request;
-  request.recipe = recipe;
-  MODELD_ASSIGN(auto quantized, quantize::quantize_model(converted.model, request));
-  if (quantized.parts.size() != 1) {
-    return fail(Errc::internal, fmt::format("planning '{}': {} parts, expected one",
-                                            recipe.canonical(), quantized.parts.size()));
+  Result<store::Variant> run() {
+    const auto started = Clock::now();
+    job_.begin_phase("converting");
+    // Sources stay while they are read.
+    std::vector<Sha256Digest> sources;
+    for (const SnapshotFile& file : snapshot_.files) {
+      sources.push_back(file.sha256);
+    }
+    const auto held = services_.store.hold(std::move(sources));
+    WorkerRequest request = snapshot_request(services_, snapshot_);
+    request.task = WorkerRequest::Task::build;
+    request.recipe = recipe_;
+    const WorkerCalls calls{
+        [this](std::size_t index) { return open_snapshot_file(services_.store, snapshot_, index); },
+        [this](const boost::json::object& plan) { return begin(plan); }};
+    MODELD_TRY(run_in_worker(request, calls, job_));
+    if (ingest_ == nullptr) return fail(Errc::internal, "building: nothing was written");
+    job_.begin_phase("publishing");
+    MODELD_ASSIGN(const auto blob, ingest_->commit());
+    variant_.result = blob.sha256;
+    variant_.size = blob.size;
+    variant_.added = store::now();
+    variant_.build_ms = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started).count());
+    MODELD_TRY(services_.store.publish_variant(variant_));
+    services_.metrics.bytes_built(blob.size);
+    return variant_;
   }
-  return std::move(quantized.parts.front());
-}
 
-Result<store::BlobInfo> write_model(Services& services, Job& job, const std::string& what,
-                                    const quantize::GgufModel& model) {
-  MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(model));
-  MODELD_ASSIGN(auto space, services.store.reserve_space(size));
-  job.begin_phase("converting", size);
-  store::Expected expected;
-  expected.size = size;
-  expected.what = what;
-  expected.job = job.id();
-  expected.space = std::move(space);
-  MODELD_ASSIGN(const auto ingest, services.store.begin_ingest(std::move(expected)));
-  quantize::WriteOptions options;
-  options.threads = static_cast<unsigned>(services.config.jobs.build_threads);
-  options.progress = &job.progress();
-  MODELD_TRY(quantize::write_gguf(model, *ingest, options));
-  job.begin_phase("publishing");
-  return ingest->commit();
-}
+private:
+  Result<ByteSink*> begin(const boost::json::object& plan) {
+    log_missing(plan);
+    MODELD_ASSIGN(const std::uint64_t size, json_uint(plan, "size"));
+    MODELD_ASSIGN(const std::string via, json_string(plan, "via"));
+    if (!recipe_.via.empty()) recipe_.via = via;
+    const auto inputs = store::variant_inputs(snapshot_, recipe_);
+    variant_.key = store::variant_key(inputs);
+    variant_.repo = snapshot_.repo;
+    variant_.commit = snapshot_.commit;
+    variant_.recipe = inputs.recipe;
+    variant_.converter = inputs.converter;
+    variant_.sources = inputs.sources;
+    variant_.file_name = store::variant_file_name(snapshot_, recipe_, variant_.key);
+    store::Expected expected;
+    expected.size = size;
+    expected.what = variant_.file_name;
+    expected.job = job_.id();
+    MODELD_ASSIGN(expected.space, services_.store.reserve_space(size));
+    job_.begin_phase("converting", size);
+    job_.progress().total = size;
+    MODELD_ASSIGN(ingest_, services_.store.begin_ingest(std::move(expected)));
+    return ingest_.get();
+  }
+
+  Services& services_;
+  Job& job_;
+  const Snapshot& snapshot_;
+  Recipe recipe_;
+  store::Variant variant_;
+  std::unique_ptr<store::Ingest> ingest_;
+};
 
 } // namespace
 
 Result<store::Variant> build_variant(Services& services, Job& job, const Snapshot& snapshot,
                                      Recipe recipe) {
   MODELD_ASSIGN(const auto slot, services.builds.take(job));
-  const auto started = Clock::now();
-  job.begin_phase("converting");
-  MODELD_ASSIGN(const auto files, services.store.snapshot_files(snapshot));
-  if (recipe.via == "AUTO") {
-    MODELD_ASSIGN(const bool f32, weights_are_f32(*files));
-    if (f32) recipe.via = "F32";
-  }
-  MODELD_ASSIGN(const auto model, plan_model(*files, recipe));
-  store::Variant variant;
-  const store::VariantInputs inputs = store::variant_inputs(snapshot, recipe);
-  variant.key = store::variant_key(inputs);
-  variant.repo = snapshot.repo;
-  variant.commit = snapshot.commit;
-  variant.recipe = inputs.recipe;
-  variant.converter = inputs.converter;
-  variant.sources = inputs.sources;
-  variant.file_name = store::variant_file_name(snapshot, recipe, variant.key);
-  MODELD_ASSIGN(const auto blob, write_model(services, job, variant.file_name, model));
-  variant.result = blob.sha256;
-  variant.size = blob.size;
-  variant.added = store::now();
-  variant.build_ms = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started).count());
-  MODELD_TRY(services.store.publish_variant(variant));
-  services.metrics.bytes_built(blob.size);
-  return variant;
+  return Build(services, job, snapshot, std::move(recipe)).run();
 }
 
 } // namespace modeld::daemon

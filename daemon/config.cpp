@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -126,6 +128,22 @@ Result<void> check_level(const Config& config) {
                           config.log.level));
 }
 
+// 1, ON, YES and TRUE in any case, as the Hub's own tools have it.
+Result<void> check_offline(Config& config) {
+  std::string value = config.hub.offline;
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (value == "1" || value == "on" || value == "yes" || value == "true") {
+    config.hub.offline = "yes";
+  } else if (value.empty() || value == "0" || value == "off" || value == "no" || value == "false") {
+    config.hub.offline = "no";
+  } else {
+    return fail(Errc::invalid_argument,
+                fmt::format("'hub.offline' is '{}', allowed are yes and no", config.hub.offline));
+  }
+  return {};
+}
+
 Config with_defaults() {
   Config config;
   config.store.root = default_root();
@@ -140,6 +158,7 @@ Result<Config> parse_config(std::string_view text, std::string_view name) {
   Config config = with_defaults();
   MODELD_TRY(apply_text_checked(config, text, name));
   MODELD_TRY(check_level(config));
+  MODELD_TRY(check_offline(config));
   return config;
 }
 
@@ -155,6 +174,7 @@ Result<Config> load_config(const ConfigSources& sources) {
   if (!sources.root.empty()) config.store.root = sources.root;
   if (!sources.socket.empty()) config.server.socket = sources.socket;
   MODELD_TRY(check_level(config));
+  MODELD_TRY(check_offline(config));
   return config;
 }
 

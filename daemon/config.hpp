@@ -52,6 +52,12 @@ struct Config {
     std::uint64_t max_renewals = 1000;
     std::uint64_t max_redirects = 5;
     std::uint64_t max_parallel = 8;
+    std::uint64_t max_ranges = 8;
+    std::uint64_t max_buffer = 48U << 20;
+    std::uint64_t bandwidth = 0;
+    std::string api_mirrors;
+    std::string data_mirrors;
+    std::string offline = "no";
     std::uint64_t max_answer = 64U << 20;
     std::uint64_t max_pages = 10'000;
     std::uint64_t max_files = 1'000'000;
@@ -63,6 +69,7 @@ struct Config {
     std::uint64_t max_unfinished = 256;
     std::uint64_t keep_finished = 200;
     std::uint64_t build_threads = 0;
+    std::uint64_t worker_memory = 8ULL << 30U;
   } jobs;
 
   struct Log {

@@ -88,7 +88,8 @@ Result<void> run_daemon(const Config& config) {
   JobEngine jobs(records, {config.jobs.max_unfinished, config.jobs.keep_finished});
   Metrics metrics;
   BuildSlots builds(config.jobs.max_builds);
-  Services services{config, *store, jobs, metrics, builds};
+  Services services{config,  *store, jobs,
+                    metrics, builds, std::make_shared<fetch::Bandwidth>(config.hub.bandwidth)};
   jobs.add_kind("pull", config.jobs.max_pulls,
                 [&services](Job& job) { return run_pull(services, job); });
   jobs.add_kind("variant", k_variant_threads,

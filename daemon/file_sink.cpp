@@ -22,33 +22,39 @@ Result<std::unique_ptr<FileSink>> FileSink::open(store::Store& store, const List
   expected.what = std::move(what);
   expected.job = job;
   expected.space = std::move(space);
-  std::unique_ptr<FileSink> sink(new FileSink(store, std::move(expected)));
-  if (file.size > k_small) {
-    MODELD_ASSIGN(sink->ingest_, store.resume_ingest(resume_key(file), sink->expected_));
-  }
+  const bool small = file.size <= k_small;
+  std::unique_ptr<FileSink> sink(
+      new FileSink(store, std::move(expected), small ? std::string() : resume_key(file)));
+  if (!small) MODELD_TRY(sink->open_ingest());
   return sink;
 }
 
-Result<void> FileSink::open_small() {
+Result<void> FileSink::open_ingest() {
   if (ingest_ != nullptr) return {};
-  MODELD_ASSIGN(ingest_, store_.begin_ingest(expected_));
+  if (key_.empty()) {
+    MODELD_ASSIGN(ingest_, store_.begin_ingest(expected_));
+  } else {
+    MODELD_ASSIGN(ingest_, store_.resume_ingest(key_, expected_));
+  }
   return {};
 }
 
 Result<void> FileSink::write(std::span<const std::byte> bytes) {
-  MODELD_TRY(open_small());
+  MODELD_TRY(open_ingest());
   return ingest_->write(bytes);
 }
 
 Result<void> FileSink::commit() {
-  MODELD_TRY(open_small()); // an empty file has no first byte
-  MODELD_ASSIGN(committed_, ingest_->commit());
-  ingest_.reset();
+  MODELD_TRY(open_ingest()); // an empty file has no first byte
+  auto committed = ingest_->commit();
+  ingest_.reset(); // also where the bytes were wrong: a restart begins anew
+  if (!committed) return fail(std::move(committed).error());
+  committed_ = *std::move(committed);
   return {};
 }
 
 Result<void> FileSink::restart() {
-  if (ingest_ == nullptr) return {};
+  if (ingest_ == nullptr) return open_ingest();
   return ingest_->restart();
 }
 

@@ -32,12 +32,13 @@ public:
   const std::optional<store::BlobInfo>& committed() const { return committed_; }
 
 private:
-  FileSink(store::Store& store, store::Expected expected)
-      : store_(store), expected_(std::move(expected)) {}
-  Result<void> open_small();
+  FileSink(store::Store& store, store::Expected expected, std::string key)
+      : store_(store), expected_(std::move(expected)), key_(std::move(key)) {}
+  Result<void> open_ingest();
 
   store::Store& store_;
   store::Expected expected_;
+  std::string key_; ///< of the partial file; empty for a small one
   std::unique_ptr<store::Ingest> ingest_;
   std::optional<store::BlobInfo> committed_;
 };

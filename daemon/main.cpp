@@ -4,6 +4,7 @@
 #include "daemon/paths.hpp"
 #include "daemon/terminal_text.hpp"
 #include "daemon/version_text.hpp"
+#include "daemon/worker_main.hpp"
 #include "quantize/kernel_target.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -47,6 +49,7 @@ int report(const Error& error) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "worker") return run_worker();
   Options options;
   CLI::App app("Model repository daemon", "modeld");
   app.set_version_flag("--version", version_text("modeld"));

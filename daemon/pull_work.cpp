@@ -4,6 +4,7 @@
 #include "daemon/catalog.hpp"
 #include "daemon/download.hpp"
 #include "daemon/log.hpp"
+#include "daemon/snapshot_worker.hpp"
 #include "daemon/weight_check.hpp"
 #include "schema/json.hpp"
 
@@ -11,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 namespace modeld::daemon {
 namespace {
@@ -44,6 +47,11 @@ Result<Asked> read_detail(const boost::json::object& detail) {
   const auto* token = detail.if_contains("token");
   asked.token = token != nullptr && token->is_bool() && token->get_bool();
   return asked;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
 }
 
 boost::json::object answer(const api::Snapshot& snapshot) {
@@ -97,7 +105,7 @@ private:
     std::sort(snapshot.files.begin(), snapshot.files.end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });
     job_.begin_phase("verifying");
-    MODELD_TRY(check_weights(services_.store, snapshot));
+    MODELD_TRY(check_snapshot(services_, job_, snapshot));
     if (job_.cancelled()) return fail(Errc::cancelled, "pulling: cancelled");
     job_.begin_phase("publishing");
     MODELD_TRY(services_.store.publish_snapshot(snapshot));
@@ -151,7 +159,7 @@ JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
 
 Result<boost::json::object> run_pull(Services& services, Job& job) {
   MODELD_ASSIGN(Asked asked, read_detail(job.detail()));
-  MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services.config.hub)));
+  MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services)));
   auto outcome = Pull(services, job, asked, std::move(client)).run();
   if (!outcome) {
     return fail(explain_token(std::move(outcome).error(), asked, job)
@@ -160,7 +168,8 @@ Result<boost::json::object> run_pull(Services& services, Job& job) {
   return outcome;
 }
 
-fetch::HubOptions hub_options(const Config::Hub& hub) {
+fetch::HubOptions hub_options(const Services& services) {
+  const Config::Hub& hub = services.config.hub;
   fetch::HubOptions options;
   options.endpoint = hub.endpoint;
   options.ca_bundle = hub.ca_bundle;
@@ -172,6 +181,12 @@ fetch::HubOptions hub_options(const Config::Hub& hub) {
   options.max_renewals = static_cast<unsigned>(hub.max_renewals);
   options.max_redirects = static_cast<unsigned>(hub.max_redirects);
   options.max_parallel = static_cast<unsigned>(hub.max_parallel);
+  options.max_ranges = static_cast<unsigned>(hub.max_ranges);
+  options.max_buffer_bytes = hub.max_buffer;
+  options.api_mirrors = words(hub.api_mirrors);
+  options.data_mirrors = words(hub.data_mirrors);
+  options.limits = {services.bandwidth};
+  options.offline = hub.offline == "yes";
   options.max_answer_bytes = hub.max_answer;
   options.max_pages = hub.max_pages;
   options.max_files = hub.max_files;

@@ -19,7 +19,7 @@ JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
 /// Resolves, lists, downloads what is missing, verifies, publishes. Result: SnapshotAnswer.
 Result<boost::json::object> run_pull(Services& services, Job& job);
 
-/// The client's limits out of the configuration.
-fetch::HubOptions hub_options(const Config::Hub& hub);
+/// The client's limits out of the configuration, and the bandwidth that all pulls share.
+fetch::HubOptions hub_options(const Services& services);
 
 } // namespace modeld::daemon

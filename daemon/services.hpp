@@ -7,9 +7,11 @@
 #include "daemon/job_engine.hpp"
 #include "daemon/metrics.hpp"
 #include "daemon/router.hpp"
+#include "fetch/bandwidth.hpp"
 #include "store/store.hpp"
 
 #include <chrono>
+#include <memory>
 
 namespace modeld::daemon {
 
@@ -21,6 +23,7 @@ struct Services {
   JobEngine& jobs;
   Metrics& metrics;
   BuildSlots& builds;
+  std::shared_ptr<fetch::Bandwidth> bandwidth; ///< of all pulls together
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 

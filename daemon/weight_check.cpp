@@ -48,16 +48,15 @@ Result<void> check_listed_weights(const RepoId& repo, const std::vector<ListedFi
   return {};
 }
 
-Result<void> check_weights(store::Store& store, const Snapshot& snapshot) {
-  const bool some =
-      std::any_of(snapshot.files.begin(), snapshot.files.end(), [](const SnapshotFile& file) {
-        return file.path.find('/') == std::string::npos &&
-               (file.path.ends_with(".safetensors") ||
-                file.path.ends_with(".safetensors.index.json"));
-      });
-  if (!some) return {};
-  MODELD_ASSIGN(const auto files, store.snapshot_files(snapshot));
-  auto checked = validate::read_weight_set(*files);
+bool has_weights(const Snapshot& snapshot) {
+  return std::any_of(snapshot.files.begin(), snapshot.files.end(), [](const SnapshotFile& file) {
+    return file.path.find('/') == std::string::npos &&
+           (file.path.ends_with(".safetensors") || file.path.ends_with(".safetensors.index.json"));
+  });
+}
+
+Result<void> check_weights(const FileSet& files) {
+  auto checked = validate::read_weight_set(files);
   // Which of several sets is meant is for who builds from it to say.
   if (checked || checked.error().code == Errc::conflict) return {};
   return fail(std::move(checked).error());

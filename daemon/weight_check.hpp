@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "schema/file_set.hpp"
 #include "schema/snapshot.hpp"
-#include "store/store.hpp"
 
 #include <vector>
 
@@ -12,9 +12,12 @@ namespace modeld::daemon {
 /// them is downloaded: not_found without weights, unsupported where they are pickles only.
 Result<void> check_listed_weights(const RepoId& repo, const std::vector<ListedFile>& files);
 
-/// The safetensors headers of a snapshot and their index, before anything maps them for work (ST,
-/// IX). A repository without such weights passes. malformed names file and rule.
-Result<void> check_weights(store::Store& store, const Snapshot& snapshot);
+/// Whether there are safetensors weights in the top folder, or an index of some.
+bool has_weights(const Snapshot& snapshot);
+
+/// The safetensors headers of a folder and their index, before anything maps them for work (ST,
+/// IX). malformed names file and rule.
+Result<void> check_weights(const FileSet& files);
 
 /// Whether the weights are 32 bit floats: what a quantization then goes through (design section 6).
 Result<bool> weights_are_f32(const FileSet& files);

@@ -32,7 +32,7 @@ struct Fixture {
   JobEngine jobs{records, {}};
   Metrics metrics;
   BuildSlots builds{1};
-  Services services{config, *store, jobs, metrics, builds};
+  Services services{config, *store, jobs, metrics, builds, std::make_shared<fetch::Bandwidth>(0)};
   Router router;
   test::Contract contract;
   Snapshot snapshot;

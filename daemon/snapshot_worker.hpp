@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "daemon/services.hpp"
+#include "daemon/worker_request.hpp"
+#include "schema/snapshot.hpp"
+
+namespace modeld::daemon {
+
+/// A request about all files of a snapshot, and how a worker opens them.
+WorkerRequest snapshot_request(const Services& services, const Snapshot& snapshot);
+Result<Descriptor> open_snapshot_file(const store::Store& store, const Snapshot& snapshot,
+                                      std::size_t index);
+
+/// Headers and index of the weights of files that are in the store, before anything maps them for
+/// work; in a worker. A snapshot without safetensors passes without one.
+Result<void> check_snapshot(Services& services, Job& job, const Snapshot& snapshot);
+
+} // namespace modeld::daemon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker_request.hpp"
+
+#include "schema/api_recipe.hpp"
+#include "schema/json.hpp"
+
+#include <boost/json.hpp>
+
+namespace modeld::daemon {
+namespace {
+
+Result<std::vector<FileSet::Entry>> read_files(const boost::json::object& from) {
+  std::vector<FileSet::Entry> files;
+  MODELD_ASSIGN(const auto* list, json_array(from, "files"));
+  files.reserve(list->size());
+  for (const auto& value : *list) {
+    if (!value.is_object()) return fail(Errc::malformed, "reading a worker's request: no object");
+    FileSet::Entry entry;
+    MODELD_ASSIGN(entry.path, json_string(value.get_object(), "path"));
+    MODELD_ASSIGN(entry.size, json_uint(value.get_object(), "size"));
+    files.push_back(std::move(entry));
+  }
+  return files;
+}
+
+} // namespace
+
+std::string WorkerRequest::to_json() const {
+  boost::json::array list;
+  list.reserve(files.size());
+  for (const FileSet::Entry& file : files) {
+    list.push_back(boost::json::object{{"path", file.path}, {"size", file.size}});
+  }
+  return boost::json::serialize(
+      boost::json::object{{"task", task == Task::build ? "build" : "check"},
+                          {"name", name},
+                          {"files", std::move(list)},
+                          {"target", recipe.target},
+                          {"via", recipe.via},
+                          {"recipe", api::recipe_to_json(recipe)},
+                          {"threads", threads},
+                          {"memory", memory}});
+}
+
+Result<WorkerRequest> WorkerRequest::from_json(std::string_view text) {
+  MODELD_ASSIGN(const auto value, parse_json(text, "a worker's request"));
+  if (!value.is_object()) return fail(Errc::malformed, "parsing a worker's request: no object");
+  const auto& from = value.get_object();
+  WorkerRequest request;
+  MODELD_ASSIGN(const auto task, json_string(from, "task"));
+  request.task = task == "build" ? Task::build : Task::check;
+  MODELD_ASSIGN(request.name, json_string(from, "name"));
+  MODELD_ASSIGN(request.files, read_files(from));
+  MODELD_ASSIGN(const auto target, json_string(from, "target"));
+  const auto* overrides = from.if_contains("recipe");
+  if (overrides == nullptr || !overrides->is_object()) {
+    return fail(Errc::malformed, "parsing a worker's request: no recipe");
+  }
+  MODELD_ASSIGN(request.recipe, api::recipe_from_json(target, overrides->get_object()));
+  MODELD_ASSIGN(request.recipe.via, json_string(from, "via"));
+  MODELD_ASSIGN(const auto threads, json_uint(from, "threads"));
+  request.threads = static_cast<std::uint32_t>(threads);
+  MODELD_ASSIGN(request.memory, json_uint(from, "memory"));
+  return request;
+}
+
+} // namespace modeld::daemon
