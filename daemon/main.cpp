@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "worker") return run_worker();
   Options options;
   CLI::App app("Model repository daemon", "modeld");
-  app.set_version_flag("--version", version_text("modeld"));
+  app.set_version_flag("--version", [] { return version_text("modeld"); });
   app.add_option("--root", options.sources.root, "Folder of the store");
   app.add_option("--socket", options.sources.socket, "Where to listen");
   app.add_option("--config", options.config_file, "Configuration file")->envname("MODELD_CONFIG");

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <sstream>
 
 namespace modeld::daemon {
@@ -51,7 +50,11 @@ Result<Asked> read_detail(const boost::json::object& detail) {
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) {
+    out.push_back(std::move(word));
+  }
+  return out;
 }
 
 boost::json::object answer(const api::Snapshot& snapshot) {

@@ -18,7 +18,7 @@ constexpr int k_usage_status = 2;
 void add_globals(CLI::App& app, CommandContext& context, bool& json, bool& quiet) {
   app.fallthrough();
   app.require_subcommand(1);
-  app.set_version_flag("--version", version_text("modelctl"));
+  app.set_version_flag("--version", [] { return version_text("modelctl"); });
   app.set_help_all_flag("--help-all", "Print the help of every command");
   app.add_option("--socket", context.socket, "The daemon's socket")->envname("MODELD_SOCKET");
   app.add_flag("--json", json, "One JSON object on stdout");

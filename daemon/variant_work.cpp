@@ -70,14 +70,15 @@ Result<Asked> read_detail(const boost::json::object& detail) {
 }
 
 // What is here where that is allowed, else through a pull, which also proves that it is.
-Result<Snapshot> ensure_snapshot(Services& services, Job& job, const ModelRef& ref) {
+Result<Snapshot> ensure_snapshot(Services& services, Job& job, const ModelRef& ref,
+                                 PullFor purpose) {
   MODELD_ASSIGN(const auto place, find_place(services.store, ref));
   if (place) {
     MODELD_ASSIGN(auto here, services.store.find_snapshot(place->repo, place->commit));
     MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, {job.uid(), 0, 0}));
     if (here && allowed) return *std::move(here);
   }
-  JobRequest request = pull_request(ref, PullFor::build, job.uid(), job.token());
+  JobRequest request = pull_request(ref, purpose, job.uid(), job.token());
   request.by_client = false;
   MODELD_ASSIGN(const auto pull, services.jobs.submit(std::move(request)));
   MODELD_ASSIGN(const auto result, services.jobs.follow(job, pull));
@@ -136,7 +137,8 @@ Result<std::optional<api::Variant>> find_selected(store::Store& store, const Sna
 
 Result<boost::json::object> run_variant(Services& services, Job& job) {
   MODELD_ASSIGN(const Asked asked, read_detail(job.detail()));
-  MODELD_ASSIGN(const Snapshot snapshot, ensure_snapshot(services, job, asked.ref));
+  const PullFor purpose = asked.selection.file.empty() ? PullFor::build : PullFor::itself;
+  MODELD_ASSIGN(const Snapshot snapshot, ensure_snapshot(services, job, asked.ref, purpose));
   MODELD_ASSIGN(auto here, find_selected(services.store, snapshot, asked.selection));
   if (!here) {
     auto built = build_variant(services, job, snapshot, asked.selection.recipe);

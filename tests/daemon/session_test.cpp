@@ -3,6 +3,7 @@
 
 #include "daemon/client.hpp"
 #include "daemon/client_connection.hpp"
+#include "daemon/job.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
 

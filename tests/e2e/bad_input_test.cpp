@@ -6,9 +6,6 @@
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
-#include <fstream>
-#include <iterator>
-
 using namespace modeld::test;
 using Catch::Contains;
 using Catch::EndsWith;
@@ -21,9 +18,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 Files tiny_files() {
   Files files;
   for (const auto& entry : std::filesystem::directory_iterator(tiny_verse())) {
-    std::ifstream in(entry.path(), std::ios::binary);
-    files.emplace_back(entry.path().filename().string(),
-                       std::string(std::istreambuf_iterator<char>(in), {}));
+    files.emplace_back(entry.path().filename().string(), read_file(entry.path()));
   }
   return files;
 }

@@ -9,18 +9,12 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 
 namespace modeld::test {
 namespace {
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Whatever the caller's shell has must not change a test.
 Process::Environment clean(const std::filesystem::path& home) {
@@ -88,12 +82,20 @@ Finished PrivateDaemon::ctl(const std::vector<std::string>& arguments,
 
 boost::json::object PrivateDaemon::ctl_json(const std::vector<std::string>& arguments,
                                             int status) const {
-  std::vector<std::string> all = arguments;
-  all.insert(all.begin(), "--json");
+  std::vector<std::string> all{"--json"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
   const Finished finished = ctl(all);
   INFO(finished.err);
   CHECK(finished.status == status);
   return boost::json::parse(finished.out).as_object();
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) throw std::runtime_error("cannot read " + path.string());
+  return text.str();
 }
 
 std::string file_sha256(const std::filesystem::path& path) {

@@ -46,6 +46,8 @@ private:
   std::unique_ptr<Process> process_;
 };
 
+/// All bytes of a file.
+std::string read_file(const std::filesystem::path& path);
 /// SHA-256 of a file, in hexadecimal.
 std::string file_sha256(const std::filesystem::path& path);
 /// The last line of a text.
