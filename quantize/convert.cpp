@@ -2,6 +2,7 @@
 #include "quantize/convert.hpp"
 
 #include "quantize/convert_config.hpp"
+#include "quantize/convert_dequant.hpp"
 #include "quantize/convert_keys.hpp"
 #include "quantize/convert_tensors.hpp"
 #include "quantize/convert_weights.hpp"
@@ -29,16 +30,25 @@ public:
 
   Result<ConvertResult> run() {
     MODELD_ASSIGN(config_, load_config(files_, architectures_));
+    config_.facts["no_mtp"] = options_.no_mtp;
+    config_.facts["mtp_only"] = options_.mtp_only;
+    config_.facts["fuse_gate_up"] = options_.fuse_gate_up;
     MODELD_TRY(open());
     MODELD_ASSIGN(file_type_, choose_file_type(options_.outtype, weights_));
-    const Overflow overflow = options_.force ? Overflow::infinity : Overflow::refuse;
     TensorPlan plan;
     if (!options_.vocab_only) {
-      MODELD_ASSIGN(plan, plan_tensors(weights_, config_, file_type_, overflow));
+      MODELD_ASSIGN(const auto source,
+                    dequantize_weights(weights_, config_, files_, options_.force));
+      PlanOptions planning;
+      planning.overflow = options_.force ? Overflow::infinity : Overflow::refuse;
+      planning.fp8_as_q8 = options_.fp8_as_q8;
+      MODELD_ASSIGN(plan, plan_tensors(weights_, config_, files_, file_type_, planning));
+      if (source.nvfp4) name_file_type("NVFP4", 39);
+      if (source.mxfp4) name_file_type("MXFP4_MOE", 38);
     }
     MODELD_ASSIGN(out_.metadata, read_general(plan.parameters));
     MODELD_TRY(write_metadata());
-    MODELD_TRY(write_tokenizer());
+    if (!options_.no_vocabulary) MODELD_TRY(write_tokenizer());
     out_.model.tensors = std::move(plan.tensors);
     out_.model.big_endian = options_.big_endian;
     out_.model.vocabulary_only = options_.vocab_only;
@@ -57,13 +67,28 @@ private:
           opened.error().code == Errc::not_found && (options_.force || options_.vocab_only);
       if (!none) return fail(std::move(opened.error()));
       out_.warnings.emplace_back("there are no weights");
-      return {};
+      config_.facts["tensors"] = json::array();
+      return prepare_config(config_, files_);
     }
     weights_ = *std::move(opened);
+    json::array names;
+    for (const NamedSource& source : weights_.tensors) {
+      names.emplace_back(source.name);
+    }
+    config_.facts["tensors"] = std::move(names);
+    MODELD_TRY(prepare_config(config_, files_));
     for (const std::string& file : weights_.unlisted) {
       out_.warnings.push_back(fmt::format("'{}' is not part of the model and was left out", file));
     }
     return rename_weights(weights_, config_, architectures_);
+  }
+
+  /// Kept blocks name the file, unless another quantization was asked for.
+  void name_file_type(std::string_view name, std::uint32_t number) {
+    const std::string_view plain = file_type_.name;
+    if (plain != "F32" && plain != "F16" && plain != "BF16") return;
+    file_type_.name = name;
+    file_type_.number = number;
   }
 
   Result<MetadataResult> read_general(const ParameterCount& parameters) {
@@ -76,8 +101,7 @@ private:
   }
 
   ConfigScope scope() const {
-    ConfigScope names(config_.values);
-    names.set("class", json::value(config_.class_name));
+    ConfigScope names(config_, &files_);
     names.set("file_type", json::value(std::int64_t{file_type_.number}));
     return names;
   }
@@ -172,7 +196,12 @@ std::string ConvertResult::file_name() const {
 
 Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options) {
   MODELD_ASSIGN(const ArchitectureSet* architectures, ArchitectureSet::builtin());
-  return Conversion(files, options, *architectures).run();
+  return convert(files, options, *architectures);
+}
+
+Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options,
+                              const ArchitectureSet& architectures) {
+  return Conversion(files, options, architectures).run();
 }
 
 Result<std::vector<SupportedClass>> supported_classes() {

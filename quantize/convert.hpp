@@ -20,6 +20,8 @@
 
 namespace modeld::quantize {
 
+class ArchitectureSet;
+
 struct ConvertOptions {
   /// auto, f32, f16, bf16, q8_0, tq1_0 or tq2_0, in any case.
   std::string outtype = "auto";
@@ -30,11 +32,12 @@ struct ConvertOptions {
   bool force = false;
   bool vocab_only = false;
   bool big_endian = false;
-  bool ignore_card = false;  ///< leave a malformed model card out
-  bool no_mtp = false;       ///< --no-mtp: without the layers for multi-token prediction
-  bool mtp_only = false;     ///< --mtp: those layers alone
-  bool fp8_as_q8 = false;    ///< --fp8-as-q8: what was FP8 becomes Q8_0
-  bool fuse_gate_up = false; ///< --fuse-gate-up-exps
+  bool no_vocabulary = false; ///< leave the tokenizer's keys out; the rest is not changed by it
+  bool ignore_card = false;   ///< leave a malformed model card out
+  bool no_mtp = false;        ///< --no-mtp: without the layers for multi-token prediction
+  bool mtp_only = false;      ///< --mtp: those layers alone
+  bool fp8_as_q8 = false;     ///< --fp8-as-q8: what was FP8 becomes Q8_0
+  bool fuse_gate_up = false;  ///< --fuse-gate-up-exps
 };
 
 struct ConvertResult {
@@ -53,6 +56,9 @@ struct ConvertResult {
 /// architecture, an element type, a tensor that no rule knows (all of them are listed); conflict:
 /// files or keys contradict each other. Nothing is written anywhere.
 Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options);
+/// The same with other families than the program's own.
+Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options,
+                              const ArchitectureSet& architectures);
 
 /// One model as several, by number of tensors or bytes of tensor data, as the reference's
 /// --split-max-tensors and --split-max-size do. Zero: no limit. `empty_first`: the first part has

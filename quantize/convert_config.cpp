@@ -57,16 +57,16 @@ Result<void> apply(const std::vector<Assignment>& defaults, json::object& config
 
 /// What the configuration class adds; nothing where the class is unknown.
 Result<void> complete(json::object& config, const ArchitectureSet& architectures) {
+  const auto* defaults = architectures.defaults(model_type_of(config));
+  if (defaults == nullptr) return {};
   for (auto& member : config) {
     if (json::object* part = member.value().if_object()) {
-      const auto* defaults = architectures.defaults(model_type_of(*part));
-      if (defaults == nullptr) continue;
-      MODELD_TRY(apply(*defaults, *part));
+      const auto* inner = architectures.defaults(model_type_of(*part));
+      if (inner == nullptr) continue;
+      MODELD_TRY(apply(*inner, *part));
       MODELD_TRY(apply(architectures.standard().defaults, *part));
     }
   }
-  const auto* defaults = architectures.defaults(model_type_of(config));
-  if (defaults == nullptr) return {};
   MODELD_TRY(apply(*defaults, config));
   return apply(architectures.standard().defaults, config);
 }
@@ -134,10 +134,17 @@ Result<const Architecture*> choose(const ArchitectureSet& architectures, const M
                                    const FileSet& files) {
   for (const Architecture* one : architectures.find(config.class_name)) {
     if (!one->when) return one;
-    ConfigScope scope(config.values);
-    scope.set("class", json::value(config.class_name));
-    scope.set("repository", json::value(std::string(files.name())));
-    MODELD_ASSIGN(const json::value holds, one->when->evaluate(scope));
+    // A condition sees the text part as if it stood at the root already.
+    json::object values = config.values;
+    if (const json::object* text = member_object(config.values, "text_config")) {
+      for (const auto& member : *text) {
+        values[member.key()] = member.value();
+      }
+    }
+    ModelConfig flat;
+    flat.values = std::move(values);
+    flat.facts = config.facts;
+    MODELD_ASSIGN(const json::value holds, one->when->evaluate(ConfigScope(flat)));
     if (truthy(holds)) return one;
   }
   return fail(Errc::unsupported,
@@ -147,7 +154,71 @@ Result<const Architecture*> choose(const ArchitectureSet& architectures, const M
                           fmt::join(architectures.nearby(config.class_name), ", ")));
 }
 
-/// Moves the text part to the root, runs the family's assignments.
+Result<json::object> read_json(const FileSet& files, std::string_view path) {
+  MODELD_ASSIGN(const auto bytes, files.bytes(path));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return parse_python_json(text, path);
+}
+
+/// Pooling of sentence-transformers, as GGUF numbers it; null where there is none.
+Result<json::value> pooling_type(const FileSet& files, const json::array& modules) {
+  for (const json::value& module : modules) {
+    const json::object* one = module.if_object();
+    if (one == nullptr) continue;
+    const json::value* type = one->if_contains("type");
+    const json::value* path = one->if_contains("path");
+    if (type == nullptr || path == nullptr || !type->is_string() || !path->is_string()) continue;
+    if (!std::string_view(type->get_string()).ends_with("Pooling")) continue;
+    const std::string file = std::string(path->get_string()) + "/config.json";
+    MODELD_ASSIGN(const json::object pooling, read_json(files, file));
+    const auto on = [&pooling](std::string_view name) {
+      const json::value* value = pooling.if_contains(name);
+      return value != nullptr && truthy(*value);
+    };
+    const json::value* mode = pooling.if_contains("pooling_mode");
+    const auto named = [mode](std::string_view name) {
+      return mode != nullptr && mode->is_string() && std::string_view(mode->get_string()) == name;
+    };
+    if (on("pooling_mode_mean_tokens")) return json::value(1);
+    if (on("pooling_mode_cls_token")) return json::value(2);
+    if (on("pooling_mode_lasttoken")) return json::value(3);
+    if (named("mean")) return json::value(1);
+    if (named("cls")) return json::value(2);
+    if (named("lasttoken")) return json::value(3);
+    return fail(Errc::unsupported,
+                fmt::format("reading '{}': only mean, cls and last-token pooling are known", file));
+  }
+  return json::value(nullptr);
+}
+
+Result<void> collect_facts(const FileSet& files, ModelConfig& config) {
+  json::object& facts = config.facts;
+  facts["class"] = config.class_name;
+  facts["repository"] = std::string(files.name());
+  facts["raw"] = config.raw;
+  json::array names;
+  for (const FileSet::Entry& entry : files.entries()) {
+    if (entry.path.find('/') == std::string::npos) names.emplace_back(entry.path);
+  }
+  facts["files"] = std::move(names);
+  // A file that is malformed is the tokenizer's to report.
+  for (const std::string_view file : {"tokenizer_config", "generation_config"}) {
+    const std::string path = std::string(file) + ".json";
+    auto content = files.contains(path) ? read_json(files, path) : Result<json::object>();
+    facts[file] = content ? json::value(*std::move(content)) : json::value(json::object());
+  }
+  if (!files.contains("modules.json")) return {};
+  MODELD_ASSIGN(const auto bytes, files.bytes("modules.json"));
+  MODELD_ASSIGN(
+      json::value modules,
+      parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "modules.json"));
+  if (!modules.is_array()) return {};
+  MODELD_ASSIGN(facts["pooling_type"], pooling_type(files, modules.get_array()));
+  facts["modules"] = std::move(modules);
+  return {};
+}
+
+/// Moves the text part to the root.
 Result<void> flatten(ModelConfig& config) {
   if (const json::object* text = member_object(config.values, "text_config")) {
     const json::object inner = *text;
@@ -170,7 +241,27 @@ Result<void> flatten(ModelConfig& config) {
 
 const json::value* ConfigScope::find(std::string_view name) const {
   if (const auto at = locals_.find(name); at != locals_.end()) return &at->second;
-  return config_.if_contains(name);
+  if (facts_ != nullptr) {
+    if (const json::value* fact = facts_->if_contains(name)) return fact;
+  }
+  if (const json::value* value = values_->if_contains(name)) return value;
+  return files_ == nullptr ? nullptr : find_large(name);
+}
+
+const json::value* ConfigScope::find_large(std::string_view name) const {
+  if (name != "tokenizer_json_tokens" || !files_->contains("tokenizer.json")) return nullptr;
+  const auto file = read_json(*files_, "tokenizer.json");
+  if (!file) return nullptr;
+  std::int64_t count = 0;
+  if (const json::object* model = member_object(*file, "model")) {
+    const json::object* vocab = member_object(*model, "vocab");
+    if (vocab != nullptr) count += static_cast<std::int64_t>(vocab->size());
+  }
+  const json::value* added = file->if_contains("added_tokens");
+  if (added != nullptr && added->is_array()) {
+    count += static_cast<std::int64_t>(added->get_array().size());
+  }
+  return &locals_.insert_or_assign(std::string(name), json::value(count)).first->second;
 }
 
 void ConfigScope::set(std::string name, json::value value) {
@@ -211,9 +302,7 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
                 "config.json");
   }
   ModelConfig config;
-  MODELD_ASSIGN(const auto bytes, files.bytes("config.json"));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  MODELD_ASSIGN(config.raw, parse_python_json(text, "config.json"));
+  MODELD_ASSIGN(config.raw, read_json(files, "config.json"));
 
   config.values = config.raw;
   MODELD_TRY(complete(config.values, architectures));
@@ -224,16 +313,19 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
                 fmt::format("converting '{}': config.json names no architecture", files.name()),
                 "add \"architectures\": [\"...\"] with the class of the model");
   }
+  MODELD_TRY(collect_facts(files, config));
   MODELD_ASSIGN(config.family, choose(architectures, config, files));
   if (config.family->raw_config) {
     config.values = config.raw;
     name_text_part(config.values);
   }
   MODELD_TRY(flatten(config));
+  return config;
+}
+
+Result<void> prepare_config(ModelConfig& config, const FileSet& files) {
   for (const Assignment& one : config.family->prepare) {
-    ConfigScope scope(config.values);
-    scope.set("class", json::value(config.class_name));
-    scope.set("repository", json::value(std::string(files.name())));
+    const ConfigScope scope(config, &files);
     MODELD_ASSIGN(json::value value, one.value.evaluate(scope));
     config.values[one.name] = std::move(value);
   }
@@ -244,7 +336,7 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
         fmt::format("converting '{}': config.json has no whole number of layers", files.name()),
         "expected one of n_layers, num_hidden_layers, n_layer, num_layers");
   }
-  return config;
+  return {};
 }
 
 } // namespace modeld::quantize

@@ -109,6 +109,16 @@ Result<SourcePtr> op_rotary(const SourcePtr& t, const Arguments& a) {
   MODELD_ASSIGN(const auto heads, a.whole(0));
   return rotary_halves(t, heads);
 }
+Result<SourcePtr> op_regroup(const SourcePtr& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto first, a.whole(0));
+  MODELD_ASSIGN(const auto second, a.whole(1));
+  return regroup_rows(t, first, second);
+}
+Result<SourcePtr> op_ungroup(const SourcePtr& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto heads, a.whole(0));
+  MODELD_ASSIGN(const auto kv_heads, a.whole(1));
+  return ungroup_qkv(t, heads, kv_heads);
+}
 Result<SourcePtr> op_reshape(const SourcePtr& t, const Arguments& a) {
   MODELD_ASSIGN(auto shape, a.wholes());
   return reshape(t, std::move(shape));
@@ -122,6 +132,9 @@ Result<SourcePtr> op_transpose(const SourcePtr& t, const Arguments& a) {
   MODELD_ASSIGN(const auto first, a.whole(0));
   MODELD_ASSIGN(const auto second, a.whole(1));
   return transpose(t, first, second);
+}
+Result<SourcePtr> op_transpose_matrix(const SourcePtr& t, const Arguments&) {
+  return t->shape().size() < 2 ? Result<SourcePtr>(t) : transpose(t, 0, 1);
 }
 Result<SourcePtr> op_slice(const SourcePtr& t, const Arguments& a) {
   MODELD_ASSIGN(const auto axis, a.whole(0));
@@ -177,12 +190,15 @@ constexpr std::array k_ops{
     Op{"negate", op_negate},
     Op{"negative_exp", op_negative_exp},
     Op{"permute", op_permute},
+    Op{"regroup_rows", op_regroup},
     Op{"reshape", op_reshape},
     Op{"rotary_halves", op_rotary},
     Op{"slice", op_slice},
     Op{"squeeze", op_squeeze},
     Op{"take", op_take},
     Op{"transpose", op_transpose},
+    Op{"transpose_matrix", op_transpose_matrix},
+    Op{"ungroup_qkv", op_ungroup},
     Op{"unsqueeze", op_unsqueeze},
 };
 

@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -109,14 +111,16 @@ struct Match {
 
 class Planner {
 public:
-  Planner(const ModelConfig& config, const OutputType& file_type, Overflow overflow)
-      : config_(config), family_(*config.family), file_type_(file_type), overflow_(overflow),
-        blocks_(as_integer(config.values.at("block_count")).value_or(0)) {}
+  Planner(const ModelConfig& config, const FileSet& files, const OutputType& file_type,
+          const PlanOptions& options)
+      : config_(config), files_(files), family_(*config.family), file_type_(file_type),
+        options_(options), blocks_(as_integer(config.values.at("block_count")).value_or(0)) {}
 
   Result<TensorPlan> run(const Weights& weights) {
-    MODELD_TRY(add_generated());
     std::vector<std::string> unmapped;
+    bool generated = false;
     for (const NamedSource& source : weights.tensors) {
+      if (!source.front && !std::exchange(generated, true)) MODELD_TRY(add_generated());
       MODELD_ASSIGN(const auto match, find_rule(source.name));
       if (!match) {
         unmapped.push_back(source.name);
@@ -124,6 +128,7 @@ public:
       }
       MODELD_TRY(take(source, *match));
     }
+    if (!generated) MODELD_TRY(add_generated());
     if (!unmapped.empty()) return refuse_unmapped(unmapped);
     MODELD_TRY(check_groups());
     count_parameters();
@@ -132,8 +137,7 @@ public:
 
 private:
   ConfigScope scope_for(const NameNumbers& numbers) const {
-    ConfigScope scope(config_.values);
-    scope.set("class", json::value(config_.class_name));
+    ConfigScope scope(config_, &files_);
     if (numbers.bid) scope.set("bid", json::value(std::int64_t{*numbers.bid}));
     if (numbers.xid) scope.set("xid", json::value(std::int64_t{*numbers.xid}));
     return scope;
@@ -182,6 +186,10 @@ private:
 
   Result<void> take(const NamedSource& source, const Match& match) {
     const TensorRule& rule = family_.tensors[match.rule];
+    was_fp8_ = source.was_fp8;
+    if (source.tensor->packed() && (source.scale2 || source.input_scale || rule.group)) {
+      return take_packed(source, match);
+    }
     if (!rule.group) return emit(rule, source.name, source.tensor, match.numbers, match.suffix);
     Collected& all = collected_[{*rule.group, match.numbers.bid.value_or(0)}];
     all.numbers = match.numbers;
@@ -189,6 +197,55 @@ private:
     all.parts[{match.rule, match.numbers.xid.value_or(0)}] = source.tensor;
     all.suffixes[match.rule] = match.suffix;
     return finish_group(*rule.group, all);
+  }
+
+  /// NVFP4 blocks go out with their scales; experts as soon as those of one kind are all there.
+  Result<void> take_packed(const NamedSource& source, const Match& match) {
+    const TensorRule& rule = family_.tensors[match.rule];
+    std::vector<const NamedSource*> parts{&source};
+    SourcePtr blocks = source.tensor;
+    if (rule.group) {
+      auto& all = packed_[{match.rule, match.numbers.bid.value_or(0)}];
+      all[match.numbers.xid.value_or(0)] = &source;
+      MODELD_ASSIGN(const std::uint64_t count, group_count(*rule.group, match.numbers));
+      if (all.size() < count) return {};
+      parts.clear();
+      std::vector<SourcePtr> tensors;
+      for (const auto& [xid, part] : all) {
+        parts.push_back(part);
+        tensors.push_back(part->tensor);
+      }
+      MODELD_ASSIGN(blocks, stack(tensors));
+      all.clear();
+    }
+    MODELD_TRY(emit(rule, source.name, blocks, match.numbers, match.suffix));
+    const std::string stem = rule.outputs[0].to.fill(match.numbers);
+    std::vector<SourcePtr> scales;
+    std::vector<SourcePtr> inputs;
+    for (const NamedSource* part : parts) {
+      scales.push_back(part->scale2);
+      inputs.push_back(part->input_scale);
+    }
+    MODELD_TRY(add_scales(stem + ".scale", scales, rule.group.has_value()));
+    return add_scales(stem + ".input_scale", inputs, rule.group.has_value());
+  }
+
+  /// One factor for each part; nothing where all of them are 1.
+  Result<void> add_scales(std::string name, const std::vector<SourcePtr>& parts, bool sums) {
+    constexpr float k_trivial = 1e-6F;
+    std::vector<float> values;
+    for (const SourcePtr& part : parts) {
+      std::vector<float> here(part == nullptr ? 1 : part->elements(), 1.0F);
+      if (part != nullptr) MODELD_TRY(read_f32(*part, 0, here.size(), here.data()));
+      if (sums) here = {std::accumulate(here.begin(), here.end(), 0.0F)};
+      values.insert(values.end(), here.begin(), here.end());
+    }
+    const bool trivial = (sums || values.size() <= 1) &&
+                         std::all_of(values.begin(), values.end(),
+                                     [](float v) { return std::abs(v - 1.0F) < k_trivial; });
+    if (trivial) return {};
+    const Shape shape{values.size()};
+    return add(std::move(name), owned_tensor(shape, std::move(values)), "f32");
   }
 
   std::vector<std::size_t> rules_of(std::size_t group) const {
@@ -270,7 +327,8 @@ private:
     for (const TensorOutput& out : rule.outputs) {
       MODELD_ASSIGN(const bool applies, holds(out.when, numbers));
       if (!applies) continue;
-      const ConfigScope scope = scope_for(numbers);
+      ConfigScope scope = scope_for(numbers);
+      scope.set("suffix", json::value(suffix));
       auto changed = run_ops(tensor, out.ops, scope);
       if (!changed) {
         return fail(std::move(changed.error()).context(fmt::format("converting '{}'", source)));
@@ -285,9 +343,11 @@ private:
     if (!names_.insert(name).second) {
       return fail(Errc::conflict, fmt::format("converting: two source tensors become '{}'", name));
     }
-    const TensorType type = choose_type(name, tensor->shape(), wanted, file_type_);
+    TensorType type = choose_type(name, tensor->shape(), wanted, file_type_);
+    const bool norm = tensor->shape().size() <= 1 || name.ends_with("_norm.weight");
+    if (options_.fp8_as_q8 && was_fp8_ && !norm) type = fitting(TensorType::q8_0, tensor->shape());
     MODELD_ASSIGN(GgufTensor out,
-                  encode_tensor(std::move(name), std::move(tensor), type, overflow_));
+                  encode_tensor(std::move(name), std::move(tensor), type, options_.overflow));
     plan_.tensors.push_back(std::move(out));
     return {};
   }
@@ -333,13 +393,17 @@ private:
   }
 
   const ModelConfig& config_;
+  const FileSet& files_;
   const Architecture& family_;
   const OutputType& file_type_;
-  Overflow overflow_;
+  const PlanOptions& options_;
   std::int64_t blocks_;
   TensorPlan plan_;
   std::set<std::string> names_;
   std::map<std::pair<std::size_t, std::uint32_t>, Collected> collected_;
+  std::map<std::pair<std::size_t, std::uint32_t>, std::map<std::uint32_t, const NamedSource*>>
+      packed_;
+  bool was_fp8_ = false; ///< of the source tensor that was taken last
 };
 
 } // namespace
@@ -368,8 +432,9 @@ Result<OutputType> choose_file_type(std::string_view outtype, const Weights& wei
 }
 
 Result<TensorPlan> plan_tensors(const Weights& weights, const ModelConfig& config,
-                                const OutputType& file_type, Overflow overflow) {
-  return Planner(config, file_type, overflow).run(weights);
+                                const FileSet& files, const OutputType& file_type,
+                                const PlanOptions& options) {
+  return Planner(config, files, file_type, options).run(weights);
 }
 
 } // namespace modeld::quantize

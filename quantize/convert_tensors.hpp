@@ -22,6 +22,11 @@ struct OutputType {
 /// F16, and takes F16 where there is none.
 Result<OutputType> choose_file_type(std::string_view outtype, const Weights& weights);
 
+struct PlanOptions {
+  Overflow overflow = Overflow::refuse;
+  bool fp8_as_q8 = false; ///< what was FP8 becomes Q8_0
+};
+
 struct TensorPlan {
   std::vector<GgufTensor> tensors;
   ParameterCount parameters;
@@ -31,6 +36,7 @@ struct TensorPlan {
 /// (all of them are listed), an operation that does not fit a shape; malformed: experts that are
 /// missing.
 Result<TensorPlan> plan_tensors(const Weights& weights, const ModelConfig& config,
-                                const OutputType& file_type, Overflow overflow);
+                                const FileSet& files, const OutputType& file_type,
+                                const PlanOptions& options);
 
 } // namespace modeld::quantize

@@ -126,6 +126,18 @@ Result<void> check_against(const validate::ShardIndex& index, const std::vector<
   validate::Report report{std::string(k_index), validate::Profile::strict};
   validate::check_shards(index, headers, report);
   if (auto error = report.first_error()) return fail(*std::move(error));
+  std::vector<std::string_view> extra;
+  for (const Shard& shard : shards) {
+    for (const auto& tensor : shard.header.tensors) {
+      if (index.find(tensor.name) == nullptr) extra.push_back(tensor.name);
+    }
+  }
+  if (!extra.empty()) {
+    return fail(Errc::conflict,
+                fmt::format("reading '{}': the shards hold tensors that it does not "
+                            "list: {}",
+                            k_index, fmt::join(extra, ", ")));
+  }
   return {};
 }
 
@@ -152,7 +164,8 @@ void add_tensors(const Shard& shard, std::vector<NamedSource>& out) {
   std::sort(order.begin(), order.end(),
             [](const auto* a, const auto* b) { return a->name < b->name; });
   for (const auto* tensor : order) {
-    NamedSource source{tensor->name, nullptr, {}};
+    NamedSource source;
+    source.name = tensor->name;
     if (const auto type = element_type(tensor->dtype)) {
       source.tensor =
           memory_tensor(*type, tensor->shape, shard.header.data(shard.bytes, *tensor).data());
@@ -196,8 +209,7 @@ bool matches_any(const std::vector<NamePattern>& patterns, const std::string& na
 /// Conditions that hold for the whole model, not for a block.
 Result<std::vector<const RenameRule*>> renames_in_force(const ModelConfig& config) {
   std::vector<const RenameRule*> out;
-  ConfigScope scope(config.values);
-  scope.set("class", boost::json::value(config.class_name));
+  const ConfigScope scope(config);
   for (const RenameRule& rule : config.family->rename) {
     if (rule.when) {
       MODELD_ASSIGN(const auto holds, rule.when->evaluate(scope));
@@ -213,8 +225,7 @@ Result<bool> dropped(const ModelConfig& config, const std::string& name) {
     const auto numbers = rule.name.match(name);
     if (!numbers) continue;
     if (!rule.when) return true;
-    ConfigScope scope(config.values);
-    scope.set("class", boost::json::value(config.class_name));
+    ConfigScope scope(config);
     if (numbers->bid) scope.set("bid", boost::json::value(std::int64_t{*numbers->bid}));
     MODELD_ASSIGN(const auto holds, rule.when->evaluate(scope));
     if (truthy(holds)) return true;
@@ -269,17 +280,20 @@ Result<void> rename_weights(Weights& weights, const ModelConfig& config,
       rename_one(*rule, name);
     }
     MODELD_ASSIGN(const bool drop, dropped(config, name));
-    if (drop || matches_any(architectures.standard().drop_any, name) ||
-        matches_any(architectures.standard().drop_text, name)) {
+    if (drop || matches_any(architectures.standard().drop_text, name)) {
       weights.dropped.push_back(source.name);
       continue;
     }
-    replace_all(name, "e_score_correction_bias", "e_score_correction.bias");
-    replace_all(name, "language_model.", "");
     if (source.tensor == nullptr) {
       return fail(Errc::unsupported,
                   fmt::format("reading tensor '{}': element type {} cannot be converted",
                               source.name, source.unreadable));
+    }
+    replace_all(name, "e_score_correction_bias", "e_score_correction.bias");
+    replace_all(name, "language_model.", "");
+    if (matches_any(architectures.standard().drop_any, name)) {
+      weights.dropped.push_back(source.name);
+      continue;
     }
     if (!names.insert(name).second) {
       return fail(Errc::conflict, fmt::format("reading tensor '{}': another tensor comes out under "

@@ -14,6 +14,10 @@ struct NamedSource {
   std::string name;
   SourcePtr tensor;
   std::string_view unreadable; ///< element type that we cannot read; tensor is null then
+  bool was_fp8 = false;        ///< dequantized from FP8
+  bool front = false;          ///< comes out before everything else (repacked 4-bit blocks)
+  SourcePtr scale2;            ///< of NVFP4 blocks: one factor for the tensor; may be null
+  SourcePtr input_scale;       ///< likewise for its input
 };
 
 /// The weights of a checkpoint in the order in which the reference meets them: by file, then by

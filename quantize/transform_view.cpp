@@ -28,11 +28,18 @@ Shape row_major(const Shape& shape) {
   return strides;
 }
 
+/// Blocks stay blocks while their rows stay whole.
+std::optional<TensorType> packed_rows(const SourceTensor& from, const Shape& shape) {
+  if (!from.packed() || shape.empty() || from.shape().empty()) return std::nullopt;
+  return shape.back() == from.shape().back() ? from.packed() : std::nullopt;
+}
+
 /// Elements of another tensor at an offset, a stride for each dimension.
 class StridedView final : public SourceTensor {
 public:
   StridedView(SourcePtr from, Shape shape, Shape strides, std::uint64_t offset)
-      : SourceTensor(from->type(), shape), from_(std::move(from)), offset_(offset) {
+      : SourceTensor(from->type(), shape), from_(std::move(from)), offset_(offset),
+        packed_(packed_rows(*from_, shape)) {
     // Dimensions that follow each other without a gap are read as one.
     for (std::size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] == 1) continue;
@@ -65,6 +72,7 @@ public:
     const std::byte* data = dims_.empty() ? from_->contiguous() : nullptr;
     return data == nullptr ? nullptr : data + offset_ * info(type()).bytes;
   }
+  std::optional<TensorType> packed() const override { return packed_; }
 
 private:
   struct Dim {
@@ -84,6 +92,7 @@ private:
 
   SourcePtr from_;
   std::uint64_t offset_;
+  std::optional<TensorType> packed_;
   std::vector<Dim> dims_; ///< without the innermost run
   std::uint64_t run_ = 1; ///< elements that lie together
 };
@@ -92,7 +101,8 @@ private:
 class TakenView final : public SourceTensor {
 public:
   TakenView(SourcePtr from, Shape shape, std::size_t axis, std::vector<std::uint64_t> places)
-      : SourceTensor(from->type(), shape), from_(std::move(from)), places_(std::move(places)) {
+      : SourceTensor(from->type(), shape), from_(std::move(from)), places_(std::move(places)),
+        packed_(packed_rows(*from_, shape)) {
     for (std::size_t i = axis + 1; i < shape.size(); ++i) {
       inner_ *= shape[i];
     }
@@ -115,9 +125,12 @@ public:
     return {};
   }
 
+  std::optional<TensorType> packed() const override { return packed_; }
+
 private:
   SourcePtr from_;
   std::vector<std::uint64_t> places_;
+  std::optional<TensorType> packed_;
   std::uint64_t inner_ = 1;
   std::uint64_t old_size_ = 1;
 };
@@ -127,7 +140,8 @@ private:
 class ConcatView final : public SourceTensor {
 public:
   ConcatView(std::vector<SourcePtr> parts, Shape shape, std::size_t axis)
-      : SourceTensor(parts[0]->type(), shape), parts_(std::move(parts)) {
+      : SourceTensor(parts[0]->type(), shape), parts_(std::move(parts)),
+        packed_(packed_rows(*parts_[0], shape)) {
     std::uint64_t inner = 1;
     for (std::size_t i = axis + 1; i < shape.size(); ++i) {
       inner *= shape[i];
@@ -156,8 +170,11 @@ public:
     return {};
   }
 
+  std::optional<TensorType> packed() const override { return packed_; }
+
 private:
   std::vector<SourcePtr> parts_;
+  std::optional<TensorType> packed_;
   std::vector<std::uint64_t> ends_; ///< of each part within a row
   std::uint64_t row_ = 0;
 };
@@ -318,6 +335,41 @@ Result<SourcePtr> rotary_halves(const SourcePtr& tensor, std::int64_t heads) {
   MODELD_ASSIGN(const SourcePtr split, reshape(tensor, wide));
   MODELD_ASSIGN(const SourcePtr swapped, transpose(split, 1, 2));
   return relabelled(swapped, shape);
+}
+
+Result<SourcePtr> regroup_rows(const SourcePtr& tensor, std::int64_t a, std::int64_t b) {
+  const Shape shape = tensor->shape();
+  if (shape.empty() || a <= 0 || b <= 0 || shape[0] % static_cast<std::uint64_t>(a * b) != 0 ||
+      tensor->elements() == 0) {
+    return no_fit(fmt::format("regroup {} x {} rows of", a, b), *tensor);
+  }
+  const auto rest = static_cast<std::int64_t>(shape[0]) / (a * b);
+  MODELD_ASSIGN(const SourcePtr wide, reshape(tensor, {a, b, rest, -1}));
+  MODELD_ASSIGN(const SourcePtr swapped, transpose(wide, 0, 1));
+  return relabelled(swapped, shape);
+}
+
+Result<SourcePtr> ungroup_qkv(const SourcePtr& tensor, std::int64_t heads, std::int64_t kv_heads) {
+  const Shape shape = tensor->shape();
+  const std::int64_t per_group = kv_heads > 0 ? heads / kv_heads : 0;
+  const std::int64_t rows = (per_group + 2) * kv_heads;
+  if (shape.empty() || per_group <= 0 || shape[0] % static_cast<std::uint64_t>(rows) != 0 ||
+      tensor->elements() == 0) {
+    return no_fit(fmt::format("part queries of {} heads, {} of them for keys, in", heads, kv_heads),
+                  *tensor);
+  }
+  const auto head = static_cast<std::int64_t>(shape[0]) / rows;
+  MODELD_ASSIGN(const SourcePtr groups, reshape(tensor, {kv_heads, per_group + 2, head, -1}));
+  std::vector<SourcePtr> parts;
+  for (const auto& [begin, end] :
+       {std::pair{std::int64_t{0}, per_group}, std::pair{per_group, per_group + 1},
+        std::pair{per_group + 1, per_group + 2}}) {
+    MODELD_ASSIGN(const SourcePtr part, slice(groups, 1, begin, end));
+    MODELD_ASSIGN(SourcePtr flat, reshape(part, {kv_heads * (end - begin) * head, -1}));
+    parts.push_back(std::move(flat));
+  }
+  MODELD_ASSIGN(const SourcePtr joined, concat(parts, 0));
+  return relabelled(joined, shape);
 }
 
 } // namespace modeld::quantize

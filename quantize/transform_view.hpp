@@ -38,6 +38,13 @@ Result<SourcePtr> stack(std::span<const SourcePtr> parts);
 /// even parts (failure case A02).
 Result<SourcePtr> rotary_halves(const SourcePtr& tensor, std::int64_t heads);
 
+/// The first dimension seen as a x b x rest, the first two exchanged: parts that stand together for
+/// each head come to stand together for each kind.
+Result<SourcePtr> regroup_rows(const SourcePtr& tensor, std::int64_t a, std::int64_t b);
+/// Queries, keys and values that stand together for each key-value head (queries of the head, then
+/// its key, then its value), sorted into all queries, all keys, all values.
+Result<SourcePtr> ungroup_qkv(const SourcePtr& tensor, std::int64_t heads, std::int64_t kv_heads);
+
 /// A dimension given as Python does, in [0, rank).
 Result<std::size_t> axis_of(const SourceTensor& tensor, std::int64_t axis, std::size_t extra = 0);
 

@@ -86,13 +86,13 @@ std::string show(const json::object& expected) {
                      value == nullptr ? std::string("...") : json::serialize(*value));
 }
 
-std::string keys_differ(const GgufModel& model, const json::array& expected) {
-  for (std::size_t i = 0; i < std::max(model.kv.size(), expected.size()); ++i) {
-    if (i >= expected.size()) return fmt::format("key {} '{}' is too much", i, model.kv[i].key);
+std::string keys_differ(const std::vector<GgufKv>& kv, const json::array& expected) {
+  for (std::size_t i = 0; i < std::max(kv.size(), expected.size()); ++i) {
+    if (i >= expected.size()) return fmt::format("key {} '{}' is too much", i, kv[i].key);
     const json::object& want = expected[i].as_object();
     const std::string key(want.at("key").as_string());
-    if (i >= model.kv.size()) return fmt::format("key {} '{}' is missing", i, key);
-    const GgufKv& have = model.kv[i];
+    if (i >= kv.size()) return fmt::format("key {} '{}' is missing", i, key);
+    const GgufKv& have = kv[i];
     if (have.key != key) return fmt::format("key {} is '{}', expected '{}'", i, have.key, key);
     const std::string type = k_types[have.value.index()];
     if (type != std::string(want.at("type").as_string()) || !same_value(have.value, want)) {
@@ -133,8 +133,19 @@ std::string tensor_differs(const GgufTensor& have, std::span<const std::byte> da
 } // namespace
 
 std::string first_difference(const GgufModel& model, const std::vector<std::byte>& file,
-                             const json::object& output) {
-  if (auto keys = keys_differ(model, output.at("kv").as_array()); !keys.empty()) return keys;
+                             const json::object& output, Keys which) {
+  json::array wanted = output.at("kv").as_array();
+  std::vector<GgufKv> kv = model.kv;
+  if (which == Keys::without_tokenizer) {
+    std::erase_if(kv, [](const GgufKv& e) { return e.key.starts_with("tokenizer."); });
+    json::array others;
+    for (const json::value& key : wanted) {
+      const std::string_view name = key.at("key").as_string();
+      if (!name.starts_with("tokenizer.")) others.push_back(key);
+    }
+    wanted = std::move(others);
+  }
+  if (auto keys = keys_differ(kv, wanted); !keys.empty()) return keys;
   const auto layout = lay_out_gguf(model);
   const json::array& expected = output.at("tensors").as_array();
   for (std::size_t i = 0; i < std::max(model.tensors.size(), expected.size()); ++i) {

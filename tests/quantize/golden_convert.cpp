@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts golden cases and compares the files with those of the reference, byte for byte.
 //
-//   golden_convert [--threads N] [--only TEXT] CASE_FOLDER...
+//   golden_convert [--threads N] [--only TEXT] [--families FOLDER] [--no-vocabulary] CASE_FOLDER...
 //
+// --families takes the families from files instead of the program; --no-vocabulary compares all but
+// the tokenizer's keys.
 // For an output that differs it prints the first metadata key, tensor or byte that does. Exit
 // status 0 where everything is equal.
 
+#include "quantize/architecture.hpp"
 #include "quantize/convert.hpp"
 #include "quantize/pipeline.hpp"
 #include "schema/json.hpp"
@@ -16,9 +19,11 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +42,13 @@ public:
     return {};
   }
   std::vector<std::byte> bytes;
+};
+
+struct Settings {
+  unsigned threads = 2;
+  std::string only;
+  bool no_vocabulary = false;
+  const ArchitectureSet* families = nullptr;
 };
 
 /// What an output's argv says.
@@ -124,25 +136,30 @@ bool right_digest(const json::object& output, const std::string& digest) {
 }
 
 /// The first difference, or nothing.
-std::string compare_part(const GgufModel& model, const json::object& output, unsigned threads) {
+std::string compare_part(const GgufModel& model, const json::object& output,
+                         const Settings& settings) {
   Bytes sink;
-  if (const auto done = write_gguf(model, sink, {threads, std::size_t{1} << 20, nullptr}); !done) {
+  const WriteOptions write{settings.threads, std::size_t{1} << 20, nullptr};
+  if (const auto done = write_gguf(model, sink, write); !done) {
     return "writing: " + done.error().message;
   }
   if (right_digest(output, validate::sha256_of(sink.bytes).hex())) return {};
-  std::string difference = test::first_difference(model, sink.bytes, output);
+  const auto keys = settings.no_vocabulary ? test::Keys::without_tokenizer : test::Keys::all;
+  std::string difference = test::first_difference(model, sink.bytes, output, keys);
+  if (settings.no_vocabulary) return difference;
   return difference.empty() ? "the file differs, no key and no tensor does" : difference;
 }
 
 std::string compare_run(const FileSet& files, const std::vector<const json::object*>& parts,
-                        const fs::path& folder, const std::string& pre, unsigned threads) {
-  const Run run = run_of(*parts[0], folder, pre);
+                        const fs::path& folder, const std::string& pre, const Settings& settings) {
+  Run run = run_of(*parts[0], folder, pre);
+  run.options.no_vocabulary = settings.no_vocabulary;
   if (!run.unknown.empty()) return "option not supported: " + run.unknown;
-  auto converted = convert(files, run.options);
+  auto converted = convert(files, run.options, *settings.families);
   if (parts[0]->contains("error")) {
     if (!converted) return {};
     Bytes sink;
-    if (!write_gguf(converted->model, sink, {threads, std::size_t{1} << 20, nullptr})) return {};
+    if (!write_gguf(converted->model, sink, {})) return {};
     return "converted, but the reference refuses: " + flag_text(*parts[0], "error");
   }
   if (!converted) return "refused: " + converted.error().message;
@@ -152,14 +169,14 @@ std::string compare_run(const FileSet& files, const std::vector<const json::obje
     return fmt::format("{} parts, expected {}", models.size(), parts.size());
   }
   for (std::size_t i = 0; i < models.size(); ++i) {
-    if (auto difference = compare_part(models[i], *parts[i], threads); !difference.empty()) {
+    if (auto difference = compare_part(models[i], *parts[i], settings); !difference.empty()) {
       return fmt::format("{}: {}", flag_text(*parts[i], "file"), difference);
     }
   }
   return {};
 }
 
-bool run_case(const fs::path& folder, unsigned threads, const std::string& only) {
+bool run_case(const fs::path& folder, const Settings& settings) {
   const json::value read =
       parse_json(test::read_file(folder / "expected.json"), "expected.json").value();
   const json::object& expected = read.as_object();
@@ -168,9 +185,9 @@ bool run_case(const fs::path& folder, unsigned threads, const std::string& only)
   bool equal = true;
   for (const auto& parts : conversions(expected)) {
     const std::string how = flag_text(*parts[0], "how");
-    if (how.find(only) == std::string::npos) continue;
+    if (how.find(settings.only) == std::string::npos) continue;
     const std::string difference =
-        compare_run(files, parts, folder, flag_text(expected, "pre"), threads);
+        compare_run(files, parts, folder, flag_text(expected, "pre"), settings);
     const std::string verdict = difference.empty() ? "equal" : "DIFFERS: " + difference;
     fmt::print("{} | {} | {}\n", folder.filename().string(), how, verdict);
     equal = equal && difference.empty();
@@ -178,24 +195,52 @@ bool run_case(const fs::path& folder, unsigned threads, const std::string& only)
   return equal;
 }
 
+/// The families of a folder; their text must live as long as they are loaded.
+Result<ArchitectureSet> load_families(const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".toml") continue;
+    texts.emplace_back(entry.path().filename().string(), test::read_file(entry.path()));
+  }
+  std::sort(texts.begin(), texts.end());
+  const std::vector<std::pair<std::string_view, std::string_view>> views(texts.begin(),
+                                                                         texts.end());
+  return ArchitectureSet::load(views);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  unsigned threads = 2;
-  std::string only;
+  Settings settings;
+  std::string families;
+  std::vector<fs::path> cases;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--threads" && i + 1 < argc) {
+      settings.threads = static_cast<unsigned>(std::atoi(argv[++i]));
+    } else if (argument == "--only" && i + 1 < argc) {
+      settings.only = argv[++i];
+    } else if (argument == "--families" && i + 1 < argc) {
+      families = argv[++i];
+    } else if (argument == "--no-vocabulary") {
+      settings.no_vocabulary = true;
+    } else {
+      const fs::path folder = fs::path(argument).lexically_normal();
+      cases.push_back(folder.has_filename() ? folder : folder.parent_path());
+    }
+  }
   bool equal = true;
   try {
-    for (int i = 1; i < argc; ++i) {
-      const std::string_view argument = argv[i];
-      if (argument == "--threads" && i + 1 < argc) {
-        threads = static_cast<unsigned>(std::atoi(argv[++i]));
-      } else if (argument == "--only" && i + 1 < argc) {
-        only = argv[++i];
-      } else {
-        const fs::path folder = fs::path(argument).lexically_normal();
-        equal =
-            run_case(folder.has_filename() ? folder : folder.parent_path(), threads, only) && equal;
-      }
+    Result<ArchitectureSet> loaded;
+    if (families.empty()) {
+      settings.families = ArchitectureSet::builtin().value();
+    } else {
+      loaded = load_families(families);
+      if (!loaded) throw std::runtime_error(loaded.error().message);
+      settings.families = &*loaded;
+    }
+    for (const fs::path& one : cases) {
+      equal = run_case(one, settings) && equal;
     }
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

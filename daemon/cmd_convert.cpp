@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/commands.hpp"
+#include "daemon/quantize_report.hpp"
+#include "daemon/work_progress.hpp"
+#include "quantize/convert.hpp"
+#include "quantize/convert_config.hpp"
+#include "quantize/gguf_source.hpp"
+#include "quantize/gguf_writer.hpp"
+#include "quantize/output_file.hpp"
+#include "quantize/pipeline.hpp"
+#include "quantize/quantize_model.hpp"
+#include "store/folder_files.hpp"
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+namespace modeld::daemon {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+/// The options as they were typed; names and meaning are those of the reference's converter.
+struct Options {
+  std::string folder;
+  std::string outfile;
+  std::string outtype = "auto";
+  std::string pre;
+  std::string model_name;
+  std::string metadata;
+  std::string split_max_size = "0";
+  std::uint64_t split_max_tensors = 0;
+  unsigned threads = 0;
+  bool no_tensor_first_split = false;
+  bool vocab_only = false;
+  bool big_endian = false;
+  bool mmproj = false;
+  bool no_mtp = false;
+  bool mtp = false;
+  bool fp8_as_q8 = false;
+  bool fuse_gate_up = false;
+  bool ignore_card = false;
+  bool dry_run = false;
+  bool force = false;
+  bool list = false;
+  bool accepted = false; ///< options that change how the reference works, not what it writes
+};
+
+/// What the converter writes itself; every other type is a recipe of the quantizer's.
+constexpr std::array<std::string_view, 7> k_converter_types{"auto", "f32",   "f16",  "bf16",
+                                                            "q8_0", "tq1_0", "tq2_0"};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool is_converter_type(const std::string& name) {
+  return std::find(k_converter_types.begin(), k_converter_types.end(), lower(name)) !=
+         k_converter_types.end();
+}
+
+Result<std::string> read_text(const fs::path& path) {
+  std::error_code ec;
+  const auto size = fs::file_size(path, ec);
+  if (ec) {
+    return fail(
+        from_errno(ec.value(), fmt::format("reading '{}': {}", path.string(), ec.message())));
+  }
+  const auto files = store::make_file_set(
+      path.filename().string(), {{path.filename().string(), fs::absolute(path, ec), size}});
+  MODELD_ASSIGN(const auto bytes, files->bytes(path.filename().string()));
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Result<quantize::ConvertOptions> convert_options(const Options& o) {
+  quantize::ConvertOptions out;
+  out.outtype = is_converter_type(o.outtype) ? o.outtype : "auto";
+  out.pre = o.pre;
+  if (!o.model_name.empty()) out.model_name = o.model_name;
+  if (!o.metadata.empty()) {
+    MODELD_ASSIGN(const std::string text, read_text(o.metadata));
+    MODELD_ASSIGN(out.metadata, quantize::parse_python_json(text, o.metadata));
+  }
+  out.force = o.force;
+  out.vocab_only = o.vocab_only;
+  out.big_endian = o.big_endian;
+  out.no_mtp = o.no_mtp;
+  out.mtp_only = o.mtp;
+  out.fp8_as_q8 = o.fp8_as_q8;
+  out.fuse_gate_up = o.fuse_gate_up;
+  out.ignore_card = o.ignore_card;
+  return out;
+}
+
+/// Converted, and quantized in the same pass where the type asks for it.
+struct Made {
+  quantize::ConvertResult converted; ///< its model is moved into parts
+  std::vector<quantize::GgufModel> parts;
+  std::string file_type;
+};
+
+Result<Made> make(const FileSet& files, const Options& o) {
+  MODELD_ASSIGN(const auto options, convert_options(o));
+  MODELD_ASSIGN(const std::uint64_t split_size, quantize::parse_split_size(o.split_max_size));
+  Made made;
+  MODELD_ASSIGN(made.converted, quantize::convert(files, options));
+  made.file_type = made.converted.file_type;
+  quantize::GgufModel model = std::move(made.converted.model);
+  if (!is_converter_type(o.outtype)) {
+    quantize::QuantizeRequest request;
+    MODELD_ASSIGN(request.recipe, Recipe::parse_target(o.outtype));
+    request.recipe.force = o.force;
+    MODELD_ASSIGN(auto quantized, quantize::quantize_model(model, request));
+    made.file_type = request.recipe.target;
+    made.converted.warnings.insert(made.converted.warnings.end(), quantized.warnings.begin(),
+                                   quantized.warnings.end());
+    model = std::move(quantized.parts.at(0));
+  }
+  made.parts = quantize::split_model(std::move(model), o.split_max_tensors, split_size,
+                                     o.no_tensor_first_split);
+  return made;
+}
+
+/// Where the output goes: a folder takes the reference's name for the file.
+Result<fs::path> output_path(const Options& o, const Made& made) {
+  const fs::path given = o.outfile.empty() ? fs::path(o.folder) : fs::path(o.outfile);
+  std::error_code ec;
+  if (!fs::is_directory(given, ec)) {
+    MODELD_ASSIGN(const std::string name,
+                  quantize::fill_file_name(given.filename().string(), made.file_type));
+    return given.parent_path() / name;
+  }
+  const auto kind = o.vocab_only ? quantize::NamedFor::vocabulary : quantize::NamedFor::model;
+  return given /
+         (quantize::default_file_name(made.converted.metadata, made.file_type, kind) + ".gguf");
+}
+
+std::vector<fs::path> part_paths(const fs::path& path, std::size_t parts) {
+  std::vector<fs::path> out;
+  for (std::size_t i = 0; i < parts; ++i) {
+    out.push_back(path.parent_path() /
+                  quantize::split_file_name(path.filename().string(), i, parts));
+  }
+  return out;
+}
+
+json::array shape_of(const quantize::GgufTensor& tensor) {
+  json::array ne;
+  for (const std::uint64_t n : tensor.ne) {
+    ne.emplace_back(n);
+  }
+  return ne;
+}
+
+/// --dry-run: every tensor with its type and size, and the exact size of the files.
+Result<void> show_plan(Output& out, const Made& made, const std::vector<fs::path>& paths) {
+  json::array files;
+  for (std::size_t i = 0; i < made.parts.size(); ++i) {
+    MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(made.parts[i]));
+    json::array tensors;
+    for (const quantize::GgufTensor& tensor : made.parts[i].tensors) {
+      const json::array ne = shape_of(tensor);
+      const std::string_view type = info(tensor.type).name;
+      if (!out.json()) {
+        out.result(fmt::format("{:<44} {:<6} {:>12} {}", tensor.name, type, tensor.bytes(),
+                               json::serialize(ne)));
+      }
+      tensors.push_back(
+          {{"name", tensor.name}, {"type", type}, {"bytes", tensor.bytes()}, {"ne", ne}});
+    }
+    if (!out.json()) {
+      out.result(fmt::format("{}: {} tensors, {} bytes", paths[i].string(), tensors.size(), size));
+    }
+    files.push_back(
+        {{"path", paths[i].string()}, {"bytes", size}, {"tensors", std::move(tensors)}});
+  }
+  if (out.json()) out.result({{"family", made.converted.family}, {"files", std::move(files)}});
+  return {};
+}
+
+Result<void> write_files(Output& out, const Made& made, const std::vector<fs::path>& paths,
+                         const std::vector<fs::path>& inputs, unsigned threads) {
+  std::uint64_t total = 0;
+  std::vector<std::unique_ptr<quantize::OutputFile>> files;
+  for (std::size_t i = 0; i < made.parts.size(); ++i) {
+    MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(made.parts[i]));
+    total += size;
+    MODELD_ASSIGN(auto file, quantize::OutputFile::create(paths[i], inputs));
+    files.push_back(std::move(file));
+  }
+  MODELD_TRY(check_free_space(paths.front(), total));
+  Progress progress;
+  progress.total = total;
+  {
+    const WorkProgress shown(out, progress, "converting");
+    quantize::WriteOptions write;
+    write.threads = threads;
+    write.progress = &progress;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      MODELD_TRY(quantize::write_gguf(made.parts[i], *files[i], write));
+    }
+  }
+  for (auto& file : files) {
+    MODELD_TRY(file->commit());
+  }
+  return {};
+}
+
+Result<int> list_classes(Output& out) {
+  MODELD_ASSIGN(const auto classes, quantize::supported_classes());
+  json::array all;
+  for (const auto& one : classes) {
+    if (!out.json()) {
+      out.result(fmt::format("{:<44} {:<18} {}", one.class_name, one.arch, one.title));
+    }
+    all.push_back({{"class", one.class_name}, {"arch", one.arch}, {"family", one.title}});
+  }
+  if (out.json()) out.result({{"classes", std::move(all)}});
+  return 0;
+}
+
+void show_result(Output& out, const std::vector<fs::path>& paths) {
+  json::array all;
+  for (const fs::path& path : paths) {
+    if (!out.json()) out.result(path.string());
+    all.emplace_back(path.string());
+  }
+  if (out.json()) out.result({{"paths", std::move(all)}});
+}
+
+Result<int> run(CommandContext& context, const Options& o) {
+  if (o.list) return list_classes(context.out);
+  if (o.folder.empty()) {
+    return fail(Errc::invalid_argument, "converting: the folder of the checkpoint is missing",
+                "usage: modelctl convert DIR [-o OUT] [--outtype TYPE]");
+  }
+  if (o.mmproj) {
+    return fail(Errc::unsupported, fmt::format("converting '{}': multimodal projectors cannot be "
+                                               "made yet",
+                                               o.folder));
+  }
+  MODELD_ASSIGN(const auto files, store::open_folder(o.folder));
+  MODELD_ASSIGN(const Made made, make(*files, o));
+  for (const std::string& warning : made.converted.warnings) {
+    context.out.message("warning: " + warning);
+  }
+  MODELD_ASSIGN(const fs::path path, output_path(o, made));
+  const auto paths = part_paths(path, made.parts.size());
+  if (o.dry_run) {
+    MODELD_TRY(show_plan(context.out, made, paths));
+    return 0;
+  }
+  std::vector<fs::path> inputs;
+  for (const FileSet::Entry& entry : files->entries()) {
+    inputs.push_back(fs::path(o.folder) / entry.path);
+  }
+  MODELD_TRY(write_files(context.out, made, paths, inputs, o.threads));
+  show_result(context.out, paths);
+  return 0;
+}
+
+void add_options(CLI::App& command, Options& o) {
+  command.add_option("model", o.folder, "Folder of the checkpoint");
+  command.add_option("-o,--outfile", o.outfile,
+                     "Output; {ftype} becomes the type. A folder, or nothing: named by the model");
+  command.add_option("--outtype", o.outtype,
+                     "f32, f16, bf16, q8_0, tq1_0, tq2_0, auto, or any type of the quantizer");
+  command.add_option("-j,--threads", o.threads, "Threads; one for each CPU where not given");
+  command.add_option("--pre", o.pre, "Pre-tokenizer label, taken as it is");
+  command.add_option("--model-name", o.model_name, "Name of the model");
+  command.add_option("--metadata", o.metadata, "JSON file with general.* keys");
+  command.add_option("--split-max-tensors", o.split_max_tensors, "Tensors in a part, at most");
+  command.add_option("--split-max-size", o.split_max_size,
+                     "Bytes in a part, at most: N, NK, NM, NG");
+  command.add_flag("--no-tensor-first-split", o.no_tensor_first_split,
+                   "The first part has the metadata alone");
+  command.add_flag("--vocab-only", o.vocab_only, "The vocabulary alone");
+  command.add_flag("--bigendian", o.big_endian, "For a machine of the other byte order");
+  command.add_flag("--mmproj", o.mmproj, "The projector of a multimodal model");
+  command.add_flag("--mtp", o.mtp, "The layers for multi-token prediction alone");
+  command.add_flag("--no-mtp,--no-nextn", o.no_mtp, "Without these layers");
+  command.add_flag("--fp8-as-q8", o.fp8_as_q8, "What was FP8 becomes Q8_0");
+  command.add_flag("--fuse-gate-up-exps", o.fuse_gate_up, "Gate and up experts in one tensor");
+  command.add_flag("--ignore-model-card", o.ignore_card, "Go on without a malformed model card");
+  command.add_flag("--dry-run", o.dry_run, "Show every tensor and the size, write nothing");
+  command.add_flag("--force", o.force, "Write the reference's file also where it is known wrong");
+  command.add_flag("--list,--print-supported-models", o.list, "Show what can be converted");
+  command.add_flag("--no-lazy,--use-temp-file,--verbose", o.accepted,
+                   "Accepted for scripts; changes nothing");
+}
+
+} // namespace
+
+void add_convert(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("convert", "Convert a checkpoint to GGUF");
+  add_options(*command, *options);
+  command->callback([&context, options] {
+    context.run = [&context, options] { return run(context, *options); };
+  });
+}
+
+} // namespace modeld::daemon
