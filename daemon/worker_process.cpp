@@ -182,19 +182,26 @@ private:
 
 } // namespace
 
+Result<std::optional<boost::json::object>> talk_to_worker(WorkerChannel& channel,
+                                                          const WorkerRequest& request,
+                                                          const WorkerCalls& calls, Job& job) {
+  Talk talk(channel, request, calls, job);
+  // A worker that does not take its request says why by the way it ended.
+  if (auto sent = talk.send_request(); !sent) {
+    if (sent.error().code == Errc::io) return std::optional<boost::json::object>{};
+    return fail(std::move(sent).error());
+  }
+  return talk.serve();
+}
+
 Result<boost::json::object> run_in_worker(const WorkerRequest& request, const WorkerCalls& calls,
                                           Job& job) {
   MODELD_ASSIGN(auto ends, WorkerChannel::make_pair());
   WorkerChannel channel(std::move(ends.first));
   MODELD_ASSIGN(Child child, Child::start(ends.second.get()));
   ends.second = Descriptor(); // so that the child's end is the only one
-  Talk talk(channel, request, calls, job);
-  const auto sent = talk.send_request();
-  auto outcome = talk.serve();
-  if (outcome && *outcome) return **std::move(outcome);
-  // A worker that broke off says why by the way it ended.
-  const bool went_away = outcome ? true : outcome.error().code == Errc::io && !sent;
-  if (!went_away) return fail(std::move(outcome).error());
+  MODELD_ASSIGN(auto outcome, talk_to_worker(channel, request, calls, job));
+  if (outcome) return *std::move(outcome);
   return fail(Errc::internal,
               fmt::format("working on the files of '{}': the worker ended by {}", request.name,
                           child.reap()),

@@ -9,6 +9,7 @@
 #include <boost/json/object.hpp>
 
 #include <functional>
+#include <optional>
 
 namespace modeld::daemon {
 
@@ -20,6 +21,12 @@ struct WorkerCalls {
   /// for a check.
   std::function<Result<ByteSink*>(const boost::json::object& plan)> plan;
 };
+
+/// The daemon's side of one worker's life, over its end of the channel: the outcome, or nothing
+/// where the worker went away without one.
+Result<std::optional<boost::json::object>> talk_to_worker(WorkerChannel& channel,
+                                                          const WorkerRequest& request,
+                                                          const WorkerCalls& calls, Job& job);
 
 /// Runs a request in a process of its own (`modeld worker`), which can do nothing but read the
 /// files that it is given, compute, and send bytes back (design rule 4). Counts the output in the
