@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs every benchmark and prints its table. Ratios are against the reference's library where it can be had
+# (tests/interop/get_reference.sh), in the same run.
+# usage: run.sh DIR_OF_PROGRAMS [NAME...]
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+bin=$(realpath "${1:?usage: run.sh DIR_OF_PROGRAMS [NAME...]}"); shift
+
+if [ -z "${MODELD_REFERENCE_LIB:-}" ]; then
+  MODELD_REFERENCE_LIB=$("$here/../interop/get_reference.sh" "$(dirname "$bin")" | tail -1) || MODELD_REFERENCE_LIB=
+  export MODELD_REFERENCE_LIB
+fi
+echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) processors, $(date -u +%F)"
+for program in "$bin"/bench_*; do
+  name=$(basename "$program")
+  [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+  printf '\n== %s\n' "$name"
+  "$program"
+done
