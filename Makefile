@@ -59,8 +59,11 @@ tidy:
 	@[ -f build-tidy/build.ninja ] || cmake --preset tidy
 	cmake --build build-tidy -j $(JOBS)
 
+# The units name the programs' path, so the prefix is part of the build.
 install: build
-	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+	cmake -DCMAKE_INSTALL_PREFIX=$(PREFIX) build >/dev/null
+	cmake --build build -j $(JOBS)
+	DESTDIR=$(DESTDIR) cmake --install build
 
 clean:
 	rm -rf build build-*

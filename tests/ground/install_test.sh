@@ -5,7 +5,7 @@ build=${1:?usage: install_test.sh BUILD_DIR LIST} list=${2:?}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-DESTDIR=$root cmake --install "$build" --prefix /usr >"$root.log" || { cat "$root.log"; exit 1; }
+DESTDIR=$root cmake --install "$build" >"$root.log" || { cat "$root.log"; exit 1; }
 rm -f "$root.log"
 (cd "$root" && find . -type f -printf '%m %P\n' | LC_ALL=C sort -k2) >"$root/installed"
 diff -u <(grep -v '^#' "$list") <(grep -v ' installed$' "$root/installed") || {
