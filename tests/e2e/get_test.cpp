@@ -97,7 +97,7 @@ TEST_CASE("modelctl pull of a branch asks the Hub, and get stays with what was a
              Contains(commit));
 }
 
-TEST_CASE("--json gives one object with what the contract says", "[e2e][json]") {
+TEST_CASE("get --json gives one object with what the contract says", "[e2e][json]") {
   TestHub hub;
   const std::string commit = hub.add_folder(k_repo, tiny_verse());
   PrivateDaemon daemon(hub.endpoint());

@@ -163,7 +163,10 @@ TEST_CASE("C11: all transfers wait together when the Hub limits requests", "[fet
   at.require_right();
   CHECK(at.download->time.now() - before >= std::chrono::seconds(40));
   CHECK(at.download->told(Notice::Kind::rate_limited));
-  CHECK(at.hub.requests().size() == 408); // two for each file, and the eight refused
+  // Two for each file, and the eight refused; where the second of a file is refused, its first is
+  // made again.
+  CHECK(at.hub.requests().size() >= 408);
+  CHECK(at.hub.requests().size() <= 416);
 }
 
 TEST_CASE("C15: one wrong byte is found, and the second copy is proved again",
