@@ -19,7 +19,7 @@ def main():
     for prompt in prompts:
         answer = server.handle_completions(
             {"prompt": prompt, "n_predict": int(tokens), "temperature": 0, "cache_prompt": False})
-        print(json.dumps({"prompt": prompt, "text": answer["content"]}), flush=True)
+        print(json.dumps({"prompt": prompt, "text": answer["choices"][0]["text"]}), flush=True)
 
 
 if __name__ == "__main__":
