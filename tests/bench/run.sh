@@ -17,3 +17,7 @@ for program in "$bin"/bench_*; do
   printf '\n== %s\n' "$name"
   "$program"
 done
+if [ $# -eq 0 ] || [[ " $* " == *" get "* ]]; then
+  printf '\n== get\n'
+  "$here/get.sh" "$bin"
+fi
