@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
+
 namespace modeld::daemon {
 namespace {
 
@@ -28,21 +30,41 @@ Result<std::vector<T>> members(const boost::json::object& body, std::string_view
   return out;
 }
 
-// A line for each snapshot, then one for each file that was built from it.
+// What to write behind the colon of a ref to get it.
+std::string selector_of(const api::Variant& variant) {
+  for (const std::string_view kind : {"gguf;tag=", "file;path="}) {
+    if (variant.recipe.starts_with(kind)) return variant.recipe.substr(kind.size());
+  }
+  return variant.recipe.substr(0, variant.recipe.find(';'));
+}
+
+std::string place_of(const std::string& repo, const std::string& commit) {
+  return repo + "@" + commit.substr(0, 12);
+}
+
+// A line for each snapshot, and one for each file that was built from it or is kept without it.
 std::string listing(const std::vector<api::Snapshot>& snapshots,
                     const std::vector<api::Variant>& variants) {
-  std::vector<std::vector<std::string>> rows{{"MODEL", "REVISION", "SIZE", "FILES", "ADDED"}};
+  using Row = std::vector<std::string>;
+  std::map<std::string, std::vector<Row>> places;
   for (const api::Snapshot& snapshot : snapshots) {
-    rows.push_back(
-        {snapshot.repo + "@" + snapshot.commit.substr(0, 12),
+    const std::string place = place_of(snapshot.repo, snapshot.commit);
+    places[place].push_back(
+        {place,
          snapshot.damaged ? "damaged" : fmt::format("{}", fmt::join(snapshot.revisions, ",")),
          human_bytes(snapshot.bytes), fmt::format("{}", snapshot.files),
          human_time(snapshot.added)});
-    for (const api::Variant& variant : variants) {
-      if (variant.repo != snapshot.repo || variant.commit != snapshot.commit) continue;
-      rows.push_back({"  :" + variant.recipe.substr(0, variant.recipe.find(';')), "",
-                      human_bytes(variant.size), "1", human_time(variant.added)});
-    }
+  }
+  for (const api::Variant& variant : variants) {
+    const std::string place = place_of(variant.repo, variant.commit);
+    auto& rows = places[place];
+    if (rows.empty()) rows.push_back({place, "", "-", "-", "-"});
+    rows.push_back({"  :" + selector_of(variant), "", human_bytes(variant.size), "1",
+                    human_time(variant.added)});
+  }
+  std::vector<Row> rows{{"MODEL", "REVISION", "SIZE", "FILES", "ADDED"}};
+  for (const auto& [place, lines] : places) {
+    rows.insert(rows.end(), lines.begin(), lines.end());
   }
   return table(rows);
 }
@@ -78,7 +100,7 @@ Result<int> list(CommandContext& context, const Options& options) {
   }
   MODELD_ASSIGN(const auto here, members<api::Snapshot>(snapshots.body, "snapshots"));
   MODELD_ASSIGN(const auto built, members<api::Variant>(variants.body, "variants"));
-  if (here.empty()) {
+  if (here.empty() && built.empty()) {
     context.out.message("nothing is here yet; modelctl pull org/name fetches a model");
     return 0;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/catalog.hpp"
 #include "daemon/request_body.hpp"
+#include "daemon/selection.hpp"
 #include "daemon/services.hpp"
-#include "daemon/variant_work.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -51,8 +51,9 @@ Result<Response> put(Services& services, const Request& request) {
   pin.uid = request.peer.uid;
   pin.created = store::now();
   if (!ref.selector.empty()) {
-    MODELD_ASSIGN(const auto selection, parse_selector(ref.selector, {}));
-    if (selection.file.empty()) pin.recipes.push_back(selection.recipe.canonical());
+    MODELD_ASSIGN(const auto selection, parse_selection(ref.selector, {}));
+    MODELD_ASSIGN(const auto choice, choose_files(snapshot, selection));
+    if (!choice) pin.recipes.push_back(selection.recipe->canonical());
   }
   MODELD_TRY(services.store.put_pin(pin));
   return Response::json({{"pin", pin_json(pin)}});

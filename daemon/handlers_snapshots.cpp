@@ -2,6 +2,7 @@
 #include "daemon/catalog.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/request_body.hpp"
+#include "daemon/selection.hpp"
 #include "daemon/services.hpp"
 
 #include <boost/json.hpp>
@@ -12,6 +13,14 @@ namespace {
 
 boost::json::object job_answer(const Job& job) {
   return {{"job", job.view().to_json()}};
+}
+
+Error not_here(const ModelRef& ref) {
+  return {Errc::not_found,
+          fmt::format("looking for '{}': there is nothing of it here", ref.str()),
+          "modelctl ls shows what is here",
+          {},
+          0};
 }
 
 Result<Response> pull(Services& services, const Request& request) {
@@ -74,20 +83,57 @@ Result<Response> show(Services& services, const Request& request) {
                          {"variants", std::move(variants)}});
 }
 
-Result<Response> remove(Services& services, const Request& request) {
-  MODELD_ASSIGN(const auto ref, ref_part(request));
-  MODELD_ASSIGN(const auto snapshot, require_snapshot(services.store, ref));
-  MODELD_TRY(check_may_read(services.store, snapshot.repo, request.peer));
-  MODELD_ASSIGN(const auto built, services.store.list_variants());
-  // The snapshot goes first: where it is pinned, nothing is touched.
-  MODELD_TRY(services.store.remove_snapshot(snapshot.repo, snapshot.commit));
-  boost::json::array removed{fmt::format("{}@{}", snapshot.repo.text, snapshot.commit.hex())};
-  for (const store::Variant& variant : built) {
-    if (variant.repo != snapshot.repo || variant.commit != snapshot.commit) continue;
+// Files of the view that a kept file and its snapshot share go with the first of the two: the view
+// is mended where the snapshot stays.
+Result<void> remove_variants(Services& services, const std::vector<store::Variant>& variants,
+                             boost::json::array& removed) {
+  for (const store::Variant& variant : variants) {
     auto gone = services.store.remove_variant(variant.key);
     if (!gone && gone.error().code != Errc::not_found) return fail(std::move(gone).error());
     removed.emplace_back(variant.file_name);
+    MODELD_ASSIGN(const auto snapshot, services.store.find_snapshot(variant.repo, variant.commit));
+    if (snapshot && snapshot->find(variant.file_name) != nullptr) {
+      MODELD_TRY(services.store.publish_snapshot(*snapshot));
+    }
   }
+  return {};
+}
+
+// Those of a place that a selector means; all without one.
+Result<std::vector<store::Variant>> find_variants(Services& services, const Place& place,
+                                                  std::string_view selector) {
+  MODELD_ASSIGN(auto all, services.store.list_variants());
+  std::optional<Selection> wanted;
+  if (!selector.empty()) {
+    MODELD_ASSIGN(wanted, parse_selection(selector, {}));
+  }
+  std::erase_if(all, [&](const store::Variant& variant) {
+    if (variant.repo != place.repo || variant.commit != place.commit) return true;
+    if (!wanted) return false;
+    if (variant.recipe == file_recipe(wanted->text) || variant.recipe == tag_recipe(wanted->text)) {
+      return false;
+    }
+    const std::string target = variant.recipe.substr(0, variant.recipe.find(';'));
+    return !wanted->recipe || target != wanted->recipe->target;
+  });
+  return all;
+}
+
+Result<Response> remove(Services& services, const Request& request) {
+  MODELD_ASSIGN(const auto ref, ref_part(request));
+  MODELD_ASSIGN(const auto place, find_place(services.store, ref));
+  if (!place) return fail(not_here(ref));
+  MODELD_TRY(check_may_read(services.store, place->repo, request.peer));
+  MODELD_ASSIGN(const auto variants, find_variants(services, *place, ref.selector));
+  MODELD_ASSIGN(const auto snapshot, services.store.find_snapshot(place->repo, place->commit));
+  boost::json::array removed;
+  if (snapshot && ref.selector.empty()) {
+    // The snapshot goes first: where it is pinned, nothing is touched.
+    MODELD_TRY(services.store.remove_snapshot(place->repo, place->commit));
+    removed.emplace_back(fmt::format("{}@{}", place->repo.text, place->commit.hex()));
+  }
+  MODELD_TRY(remove_variants(services, variants, removed));
+  if (removed.empty()) return fail(not_here(ref));
   return Response::json({{"removed", std::move(removed)}});
 }
 

@@ -24,10 +24,9 @@ Result<std::optional<api::Variant>> find_here(Services& services, const Request&
                                               const ModelRef& ref, const Selection& selection) {
   MODELD_ASSIGN(const auto place, find_place(services.store, ref));
   if (!place) return std::optional<api::Variant>{};
-  MODELD_ASSIGN(const auto snapshot, services.store.find_snapshot(place->repo, place->commit));
   MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
-  if (!snapshot || !allowed) return std::optional<api::Variant>{};
-  return find_selected(services.store, *snapshot, selection);
+  if (!allowed) return std::optional<api::Variant>{};
+  return find_selected(services.store, *place, selection);
 }
 
 Result<Response> build(Services& services, const Request& request) {
@@ -35,7 +34,7 @@ Result<Response> build(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   MODELD_ASSIGN(const auto overrides, overrides_of(body));
-  MODELD_ASSIGN(const auto selection, parse_selector(ref.selector, overrides));
+  MODELD_ASSIGN(const auto selection, parse_selection(ref.selector, overrides));
   MODELD_ASSIGN(const auto here, find_here(services, request, ref, selection));
   if (here) return Response::json({{"variant", here->to_json()}});
   MODELD_ASSIGN(auto token, request_token(request));

@@ -4,9 +4,11 @@
 #include "daemon/catalog.hpp"
 #include "daemon/download.hpp"
 #include "daemon/log.hpp"
+#include "daemon/selection.hpp"
 #include "daemon/snapshot_worker.hpp"
 #include "daemon/weight_check.hpp"
 #include "schema/json.hpp"
+#include "schema/version.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -42,7 +44,8 @@ Result<Asked> read_detail(const boost::json::object& detail) {
   MODELD_ASSIGN(const auto ref, json_string(detail, "ref"));
   MODELD_ASSIGN(asked.ref, ModelRef::parse(ref));
   MODELD_ASSIGN(const auto purpose, json_string(detail, "for"));
-  asked.purpose = purpose == "build" ? PullFor::build : PullFor::itself;
+  if (purpose == "build") asked.purpose = PullFor::build;
+  if (purpose == "weights") asked.purpose = PullFor::weights;
   const auto* token = detail.if_contains("token");
   asked.token = token != nullptr && token->is_bool() && token->get_bool();
   return asked;
@@ -95,7 +98,14 @@ public:
       MODELD_TRY(record(*here));
       return finish(*here);
     }
-    if (asked_.purpose == PullFor::build) MODELD_TRY(check_listed_weights(resolved_.repo, files));
+    if (asked_.purpose == PullFor::build) {
+      MODELD_ASSIGN(const auto selection, parse_selection(asked_.ref.selector, {}));
+      MODELD_ASSIGN(const auto choice, choose_files(files, selection));
+      if (choice) return fetch_choice(*choice);
+    }
+    if (asked_.purpose != PullFor::itself) {
+      MODELD_TRY(check_listed_weights(resolved_.repo, files));
+    }
     return fetch(files);
   }
 
@@ -114,6 +124,50 @@ private:
     MODELD_TRY(services_.store.publish_snapshot(snapshot));
     MODELD_TRY(record(snapshot));
     return finish(snapshot);
+  }
+
+  // Some files alone: each is kept as a variant that is made of nothing but itself.
+  Result<boost::json::object> fetch_choice(const Choice& choice) {
+    std::vector<store::BlobHold> holds;
+    Snapshot chosen{resolved_.repo, resolved_.commit, {}};
+    MODELD_ASSIGN(chosen.files,
+                  download_files(context_, resolved_.repo, resolved_.commit, choice.parts, holds));
+    std::vector<store::Variant> kept;
+    for (const SnapshotFile& file : chosen.files) {
+      kept.push_back(
+          kept_file(chosen, file, kept.empty() ? choice.recipe : file_recipe(file.path)));
+    }
+    job_.begin_phase("verifying");
+    std::sort(chosen.files.begin(), chosen.files.end(),
+              [](const auto& a, const auto& b) { return a.path < b.path; });
+    MODELD_TRY(check_snapshot(services_, job_, chosen));
+    job_.begin_phase("publishing");
+    // The first one last: where it is there, all parts are.
+    for (auto variant = kept.rbegin(); variant != kept.rend(); ++variant) {
+      MODELD_TRY(services_.store.publish_variant(*variant));
+    }
+    MODELD_TRY(record(chosen));
+    return boost::json::object{{"variant", variant_view(services_.store, kept.front()).to_json()}};
+  }
+
+  static store::Variant kept_file(const Snapshot& snapshot, const SnapshotFile& file,
+                                  const std::string& recipe) {
+    store::Variant variant;
+    variant.repo = snapshot.repo;
+    variant.commit = snapshot.commit;
+    variant.recipe = recipe;
+    variant.converter = k_converter_version;
+    variant.sources = {{file.path, file.sha256}};
+    variant.key = store::variant_key({std::string(snapshot.repo.name()),
+                                      recipe,
+                                      std::string(k_converter_version),
+                                      variant.sources,
+                                      {}});
+    variant.result = file.sha256;
+    variant.size = file.size;
+    variant.file_name = file.path;
+    variant.added = store::now();
+    return variant;
   }
 
   // What a name means, and who may read what it means.
@@ -147,8 +201,12 @@ private:
 
 JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
                         fetch::Token token) {
-  const ModelRef whole{ref.repo, std::string(ref.revision_or_main()), {}};
-  const std::string_view reason = purpose == PullFor::build ? "build" : "itself";
+  const bool selects = purpose == PullFor::build;
+  const ModelRef whole{ref.repo, std::string(ref.revision_or_main()),
+                       selects ? ref.selector : std::string()};
+  const std::string_view reason = selects                       ? "build"
+                                  : purpose == PullFor::weights ? "weights"
+                                                                : "itself";
   JobRequest request;
   request.kind = "pull";
   request.ref = whole.str();

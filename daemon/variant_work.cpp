@@ -2,53 +2,42 @@
 #include "daemon/variant_work.hpp"
 
 #include "daemon/build.hpp"
-#include "daemon/catalog.hpp"
 #include "daemon/pull_work.hpp"
-#include "schema/api_recipe.hpp"
 #include "schema/json.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace modeld::daemon {
 namespace {
 
-// A recipe over a checkpoint of 32 bit floats goes through F32, so that nothing is lost; it has a
-// key of its own (design.md section 6).
-Recipe through_f32(Recipe recipe) {
-  recipe.via = "F32";
-  return recipe;
-}
+using Found = std::optional<api::Variant>;
 
-Result<std::optional<api::Variant>> find_built(store::Store& store, const Snapshot& snapshot,
-                                               const Recipe& recipe) {
-  MODELD_ASSIGN(auto variant,
-                store.find_variant(snapshot.repo, snapshot.commit, recipe.canonical()));
-  if (!variant && recipe.via == "AUTO") {
-    MODELD_ASSIGN(variant, store.find_variant(snapshot.repo, snapshot.commit,
-                                              through_f32(recipe).canonical()));
-  }
-  if (!variant) return std::optional<api::Variant>{};
+Result<Found> find_kept(store::Store& store, const Place& place, const std::string& recipe) {
+  MODELD_ASSIGN(const auto variant, store.find_variant(place.repo, place.commit, recipe));
+  if (!variant) return Found{};
   store.touch(variant->result);
-  return std::optional<api::Variant>(variant_view(store, *variant));
+  return Found(variant_view(store, *variant));
 }
 
-Error no_such_file(const Snapshot& snapshot, std::string_view file) {
-  std::string some;
-  std::size_t shown = 0;
-  for (const SnapshotFile& one : snapshot.files) {
-    if (++shown > 10) break;
-    some += (some.empty() ? "" : ", ") + one.path;
+// A recipe over a checkpoint of 32 bit floats goes through F32, so that nothing is lost; it has a
+// key of its own (design section 6).
+Result<Found> find_built(store::Store& store, const Place& place, Recipe recipe) {
+  MODELD_ASSIGN(auto found, find_kept(store, place, recipe.canonical()));
+  if (found || recipe.via != "AUTO") return found;
+  recipe.via = "F32";
+  return find_kept(store, place, recipe.canonical());
+}
+
+Result<Found> find_in_snapshot(store::Store& store, const Snapshot& snapshot,
+                               const Selection& selection) {
+  MODELD_ASSIGN(const auto choice, choose_files(snapshot, selection));
+  if (!choice) {
+    return find_built(store, {snapshot.repo, snapshot.commit}, *selection.recipe);
   }
-  return {Errc::not_found,
-          fmt::format("looking for '{}' in '{}@{}': no such file", file, snapshot.repo.text,
-                      snapshot.commit.hex()),
-          fmt::format("its {} files are: {}{}", snapshot.files.size(), some,
-                      snapshot.files.size() > shown ? ", ..." : ""),
-          {{"missing", "file"}},
-          0};
+  const SnapshotFile& file = *snapshot.find(choice->parts.front().path);
+  store.touch(file.sha256);
+  return Found(file_view(store, snapshot, file));
 }
 
 struct Asked {
@@ -63,53 +52,57 @@ Result<Asked> read_detail(const boost::json::object& detail) {
   const auto* overrides = detail.if_contains("recipe");
   const boost::json::object none;
   MODELD_ASSIGN(asked.selection,
-                parse_selector(asked.ref.selector, overrides && overrides->is_object()
-                                                       ? overrides->get_object()
-                                                       : none));
+                parse_selection(asked.ref.selector, overrides && overrides->is_object()
+                                                        ? overrides->get_object()
+                                                        : none));
   return asked;
 }
 
-// What is here where that is allowed, else through a pull, which also proves that it is.
-Result<Snapshot> ensure_snapshot(Services& services, Job& job, const ModelRef& ref,
-                                 PullFor purpose) {
+// What is here where that is allowed.
+Result<std::optional<Place>> readable_place(Services& services, const Job& job,
+                                            const ModelRef& ref) {
   MODELD_ASSIGN(const auto place, find_place(services.store, ref));
-  if (place) {
-    MODELD_ASSIGN(auto here, services.store.find_snapshot(place->repo, place->commit));
-    MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, {job.uid(), 0, 0}));
-    if (here && allowed) return *std::move(here);
-  }
-  JobRequest request = pull_request(ref, purpose, job.uid(), job.token());
+  if (!place) return place;
+  MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, {job.uid(), 0, 0}));
+  return allowed ? place : std::optional<Place>{};
+}
+
+// The snapshot that the pull made, or the file itself, where that was all that was needed.
+struct Pulled {
+  std::optional<Snapshot> snapshot;
+  boost::json::object answer;
+};
+
+Result<Pulled> pull(Services& services, Job& job, const Asked& asked) {
+  JobRequest request =
+      pull_request(asked.ref, asked.selection.overridden ? PullFor::weights : PullFor::build,
+                   job.uid(), job.token());
   request.by_client = false;
-  MODELD_ASSIGN(const auto pull, services.jobs.submit(std::move(request)));
-  MODELD_ASSIGN(const auto result, services.jobs.follow(job, pull));
-  const auto* shown = result.if_contains("snapshot");
-  if (shown == nullptr || !shown->is_object()) {
-    return fail(Errc::internal, fmt::format("pulling '{}': no snapshot came of it", ref.str()));
+  MODELD_ASSIGN(const auto child, services.jobs.submit(std::move(request)));
+  Pulled pulled;
+  MODELD_ASSIGN(pulled.answer, services.jobs.follow(job, child));
+  const auto* shown = pulled.answer.if_contains("snapshot");
+  if (shown == nullptr || !shown->is_object()) return pulled;
+  MODELD_ASSIGN(const auto view, api::Snapshot::from_json(shown->get_object()));
+  MODELD_ASSIGN(pulled.snapshot,
+                require_snapshot(services.store, ModelRef{RepoId{view.repo}, view.commit, {}}));
+  return pulled;
+}
+
+Result<boost::json::object> build(Services& services, Job& job, const Snapshot& snapshot,
+                                  const Selection& selection) {
+  MODELD_ASSIGN(auto found, find_in_snapshot(services.store, snapshot, selection));
+  if (!found) {
+    auto built = build_variant(services, job, snapshot, *selection.recipe);
+    if (!built) {
+      return fail(std::move(built).error().context(fmt::format("building '{}'", job.ref())));
+    }
+    found = variant_view(services.store, *built);
   }
-  MODELD_ASSIGN(const auto snapshot, api::Snapshot::from_json(shown->get_object()));
-  return require_snapshot(services.store, ModelRef{RepoId{snapshot.repo}, snapshot.commit, {}});
+  return boost::json::object{{"variant", found->to_json()}};
 }
 
 } // namespace
-
-Result<Selection> parse_selector(std::string_view selector, const boost::json::object& overrides) {
-  Selection selection;
-  if (selector.empty()) selector = "AUTO";
-  auto recipe = api::recipe_from_json(selector, overrides);
-  if (recipe) {
-    selection.recipe = *std::move(recipe);
-    return selection;
-  }
-  const bool looks_like_a_file = selector.find_first_of("./") != std::string_view::npos;
-  if (!looks_like_a_file) return fail(std::move(recipe).error());
-  if (!overrides.empty()) {
-    return fail(
-        Errc::invalid_argument,
-        fmt::format("reading selector '{}': a file of the repository has no recipe", selector));
-  }
-  selection.file = selector;
-  return selection;
-}
 
 JobRequest variant_request(const ModelRef& ref, const boost::json::object& overrides,
                            std::uint32_t uid, fetch::Token token) {
@@ -126,28 +119,27 @@ JobRequest variant_request(const ModelRef& ref, const boost::json::object& overr
   return request;
 }
 
-Result<std::optional<api::Variant>> find_selected(store::Store& store, const Snapshot& snapshot,
-                                                  const Selection& selection) {
-  if (selection.file.empty()) return find_built(store, snapshot, selection.recipe);
-  const SnapshotFile* file = snapshot.find(selection.file);
-  if (file == nullptr) return fail(no_such_file(snapshot, selection.file));
-  store.touch(file->sha256);
-  return std::optional<api::Variant>(file_view(store, snapshot, *file));
+Result<Found> find_selected(store::Store& store, const Place& place, const Selection& selection) {
+  MODELD_ASSIGN(const auto snapshot, store.find_snapshot(place.repo, place.commit));
+  if (snapshot) return find_in_snapshot(store, *snapshot, selection);
+  if (selection.is_file()) return find_kept(store, place, file_recipe(selection.text));
+  if (!selection.overridden) {
+    MODELD_ASSIGN(auto chosen, find_kept(store, place, tag_recipe(selection.text)));
+    if (chosen) return chosen;
+  }
+  return selection.recipe ? find_built(store, place, *selection.recipe) : Result<Found>(Found{});
 }
 
 Result<boost::json::object> run_variant(Services& services, Job& job) {
   MODELD_ASSIGN(const Asked asked, read_detail(job.detail()));
-  const PullFor purpose = asked.selection.file.empty() ? PullFor::build : PullFor::itself;
-  MODELD_ASSIGN(const Snapshot snapshot, ensure_snapshot(services, job, asked.ref, purpose));
-  MODELD_ASSIGN(auto here, find_selected(services.store, snapshot, asked.selection));
-  if (!here) {
-    auto built = build_variant(services, job, snapshot, asked.selection.recipe);
-    if (!built) {
-      return fail(std::move(built).error().context(fmt::format("building '{}'", job.ref())));
-    }
-    here = variant_view(services.store, *built);
+  MODELD_ASSIGN(const auto place, readable_place(services, job, asked.ref));
+  if (place) {
+    MODELD_ASSIGN(const auto here, services.store.find_snapshot(place->repo, place->commit));
+    if (here) return build(services, job, *here, asked.selection);
   }
-  return boost::json::object{{"variant", here->to_json()}};
+  MODELD_ASSIGN(const Pulled pulled, pull(services, job, asked));
+  if (!pulled.snapshot) return pulled.answer;
+  return build(services, job, *pulled.snapshot, asked.selection);
 }
 
 } // namespace modeld::daemon

@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/catalog.hpp"
+#include "daemon/selection.hpp"
 #include "daemon/services.hpp"
-#include "schema/recipe.hpp"
 
 namespace modeld::daemon {
-
-/// What a selector asks for: a recipe, or a file of the repository.
-struct Selection {
-  Recipe recipe;
-  std::string file; ///< empty: the recipe
-};
-
-/// A name of a recipe, or what looks like a path; nothing means AUTO. invalid_argument lists the
-/// recipes for what is neither.
-Result<Selection> parse_selector(std::string_view selector, const boost::json::object& overrides);
 
 /// The request for what a ref selects, where it is not here yet.
 JobRequest variant_request(const ModelRef& ref, const boost::json::object& overrides,
                            std::uint32_t uid, fetch::Token token);
 
-/// What is here already; one look-up in the index.
-Result<std::optional<api::Variant>> find_selected(store::Store& store, const Snapshot& snapshot,
+/// What is here already: look-ups in the index. Errors where what is here shows that there can be
+/// no such thing.
+Result<std::optional<api::Variant>> find_selected(store::Store& store, const Place& place,
                                                   const Selection& selection);
 
 /// Pulls what is missing, converts, quantizes, publishes. Result: VariantAnswer.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/weight_check.hpp"
 
+#include "validate/check.hpp"
 #include "validate/safetensors.hpp"
 #include "validate/shard_index.hpp"
 
@@ -32,7 +33,12 @@ private:
 };
 
 bool is_weight_file(std::string_view path) {
-  return path.ends_with(".safetensors") || path.ends_with(".gguf");
+  return path.ends_with(".safetensors");
+}
+
+bool is_top_safetensors(std::string_view path) {
+  return path.find('/') == std::string_view::npos &&
+         (path.ends_with(".safetensors") || path.ends_with(".safetensors.index.json"));
 }
 
 } // namespace
@@ -50,12 +56,21 @@ Result<void> check_listed_weights(const RepoId& repo, const std::vector<ListedFi
 
 bool has_weights(const Snapshot& snapshot) {
   return std::any_of(snapshot.files.begin(), snapshot.files.end(), [](const SnapshotFile& file) {
-    return file.path.find('/') == std::string::npos &&
-           (file.path.ends_with(".safetensors") || file.path.ends_with(".safetensors.index.json"));
+    return is_top_safetensors(file.path) || file.path.ends_with(".gguf");
   });
 }
 
 Result<void> check_weights(const FileSet& files) {
+  bool safetensors = false;
+  for (const FileSet::Entry& entry : files.entries()) {
+    safetensors = safetensors || is_top_safetensors(entry.path);
+    if (!entry.path.ends_with(".gguf")) continue;
+    MODELD_ASSIGN(const auto bytes, files.bytes(entry.path));
+    // What runtimes take is taken: the file is somebody else's, and only handed on.
+    const auto report = validate::check_gguf_file(bytes, entry.path, validate::Profile::compat);
+    if (auto error = report.first_error()) return fail(*std::move(error));
+  }
+  if (!safetensors) return {};
   auto checked = validate::read_weight_set(files);
   // Which of several sets is meant is for who builds from it to say.
   if (checked || checked.error().code == Errc::conflict) return {};

@@ -12,11 +12,11 @@ namespace modeld::daemon {
 /// them is downloaded: not_found without weights, unsupported where they are pickles only.
 Result<void> check_listed_weights(const RepoId& repo, const std::vector<ListedFile>& files);
 
-/// Whether there are safetensors weights in the top folder, or an index of some.
+/// Whether there is something that check_weights looks at.
 bool has_weights(const Snapshot& snapshot);
 
-/// The safetensors headers of a folder and their index, before anything maps them for work (ST,
-/// IX). malformed names file and rule.
+/// The safetensors headers of a folder and their index (ST, IX), and the heads of all GGUF files
+/// (GG), before anything maps them for work. malformed names file and rule.
 Result<void> check_weights(const FileSet& files);
 
 /// Whether the weights are 32 bit floats: what a quantization then goes through (design section 6).
