@@ -75,7 +75,7 @@ Result<void> apply_text(Config& config, std::string_view text, std::string_view 
     if (table == nullptr || !is_section(key.str())) {
       return fail(Errc::invalid_argument,
                   fmt::format("{}: no section '{}'", place(file, node), key.str()),
-                  "sections are [store], [server], [hub], [jobs] and [log]");
+                  "sections are [store], [server], [hub], [jobs], [mirror] and [log]");
     }
     MODELD_TRY(apply_section(config, file, key.str(), *table));
   }

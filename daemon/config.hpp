@@ -72,6 +72,10 @@ struct Config {
     std::uint64_t worker_memory = 8ULL << 30U;
   } jobs;
 
+  struct Mirror {
+    std::string listen;
+  } mirror;
+
   struct Log {
     std::string level = "info";
   } log;

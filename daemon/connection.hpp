@@ -20,7 +20,7 @@ namespace modeld::daemon {
 
 /// State of one connection. Every member function runs on the strand.
 struct Connection : std::enable_shared_from_this<Connection> {
-  using Stream = boost::beast::basic_stream<boost::asio::local::stream_protocol>;
+  using Stream = boost::beast::basic_stream<boost::asio::generic::stream_protocol>;
   static constexpr std::size_t k_read_piece = 4096;
 
   Connection(Session::Socket socket, Peer who, std::uint64_t id, SessionShared& all)
@@ -48,7 +48,8 @@ struct Connection : std::enable_shared_from_this<Connection> {
   Response response;
   std::chrono::steady_clock::time_point started;
   bool keep_alive = true;
-  bool held = false; ///< a lease hangs on it
+  bool held = false;      ///< a lease hangs on it
+  bool head_only = false; ///< the request was a HEAD
 };
 
 /// Answer with connection->response, whose body is of that kind.

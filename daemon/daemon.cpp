@@ -3,6 +3,7 @@
 
 #include "daemon/listener.hpp"
 #include "daemon/log.hpp"
+#include "daemon/mirror.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/server.hpp"
 #include "daemon/services.hpp"
@@ -65,6 +66,22 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config) {
   return store::Store::open(config.root, options);
 }
 
+Result<void> start_mirror(Server& server, const std::string& address) {
+  if (address.empty()) return {};
+  MODELD_ASSIGN(const auto port, server.start_loopback(address));
+  log_info("Hub clients use the store with HF_ENDPOINT=http://{}:{}",
+           address.substr(0, address.rfind(':')), port);
+  return {};
+}
+
+void wait_for_signal(const sigset_t& signals) {
+  sd_notify(0, "READY=1");
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping on signal {}", signal);
+  sd_notify(0, "STOPPING=1");
+}
+
 void stop_jobs(JobEngine& jobs, const Config& config) {
   if (jobs.stop(config.server.stop_timeout)) return;
   // A job that does not come back must not hold the stop: it goes on from its files at the next
@@ -98,18 +115,22 @@ Result<void> run_daemon(const Config& config) {
       [&metrics](const Job& job) { metrics.job_finished(job.kind(), job.view().state); });
   Router router;
   add_routes(router, services);
-  Server server(config.server, router, metrics,
-                [&store](std::uint64_t connection) { store->release_connection(connection); });
+  Server server(
+      config.server, metrics,
+      [&router](Request request) { return router.handle(std::move(request)); },
+      [&store](std::uint64_t connection) { store->release_connection(connection); });
   add_gauges(services, server);
+  const Mirror mirror(services);
+  Server mirror_server(
+      config.server, metrics, [&mirror](const Request& request) { return mirror.handle(request); },
+      [](std::uint64_t) {});
   MODELD_TRY(jobs.start());
   MODELD_TRY(server.start(std::move(socket)));
+  MODELD_TRY(start_mirror(mirror_server, config.mirror.listen));
   log_info("modeld {} serves '{}' at '{}', kernels {}", k_version, config.store.root,
            config.server.socket, kernel_text());
-  sd_notify(0, "READY=1");
-  int signal = 0;
-  sigwait(&signals, &signal);
-  log_info("stopping on signal {}", signal);
-  sd_notify(0, "STOPPING=1");
+  wait_for_signal(signals);
+  mirror_server.stop();
   server.stop();
   stop_jobs(jobs, config);
   return {};

@@ -6,6 +6,7 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -17,15 +18,19 @@
 
 namespace modeld::daemon {
 
-/// Accepts connections and moves their bytes on threads of its own. Owned by the daemon; limits,
-/// router and metrics outlive it. start() and stop() from one thread.
+/// Accepts connections at one socket and moves their bytes on threads of its own. Owned by the
+/// daemon; limits and metrics outlive it. start() and stop() from one thread.
 class Server {
 public:
-  Server(const Config::Server& limits, const Router& router, Metrics& metrics,
+  /// `handle` and `on_closed` are called on handler threads, any number at once.
+  Server(const Config::Server& limits, Metrics& metrics, std::function<Response(Request)> handle,
          std::function<void(std::uint64_t)> on_closed);
   ~Server(); ///< stops
 
   Result<void> start(ListeningSocket socket);
+  /// "127.0.0.1:8080" or "[::1]:0": loopback only, since nobody is asked who they are. Gives the
+  /// port.
+  Result<std::uint16_t> start_loopback(const std::string& address);
   /// Ends all connections and waits for the handlers that run.
   void stop();
 
@@ -33,14 +38,20 @@ public:
   std::uint64_t streams() const { return shared_.streams; }
 
 private:
-  using Acceptor = boost::asio::local::stream_protocol::acceptor;
-  void accept();
-  void accepted(Session::Socket socket);
+  using LocalAcceptor = boost::asio::local::stream_protocol::acceptor;
+  using TcpAcceptor = boost::asio::ip::tcp::acceptor;
+  void run();
+  template <class Acceptor>
+  void accept(Acceptor& acceptor);
+  template <class Acceptor>
+  void accept_later(Acceptor& acceptor);
+  void accepted(Session::Socket socket, bool local);
 
   boost::asio::thread_pool handlers_;
   SessionShared shared_;
   boost::asio::io_context io_;
-  Acceptor acceptor_;
+  LocalAcceptor local_;
+  TcpAcceptor tcp_;
   boost::asio::steady_timer pause_;
   std::optional<ListeningSocket> name_;
   std::vector<std::thread> threads_;

@@ -96,15 +96,17 @@ void Connection::on_request(const boost::beast::error_code& error) {
     const int status = status_of(error);
     if (status == 0) return;
     keep_alive = false;
+    head_only = false;
     return respond(unreadable(status, error));
   }
   keep_alive = parser->get().keep_alive();
+  head_only = parser->get().method() == http::verb::head;
   // The stream's clock stands still while the handler works.
   stream.expires_never();
   boost::asio::post(shared.handlers, [self = shared_from_this(),
                                       request = to_request(parser->get(), *this)]() mutable {
     const std::string method = request.method;
-    auto answer = std::make_shared<Response>(self->shared.router.handle(std::move(request)));
+    auto answer = std::make_shared<Response>(self->shared.handle(std::move(request)));
     self->shared.metrics.request(method, answer->status,
                                  std::chrono::steady_clock::now() - self->started);
     boost::asio::post(self->stream.get_executor(),
@@ -118,8 +120,9 @@ void Connection::respond(Response answer) {
   if (std::holds_alternative<EventBody>(response.body)) return start_events(shared_from_this());
   if (std::holds_alternative<FileBody>(response.body)) return start_file(shared_from_this());
   auto message = std::make_shared<http::response<http::string_body>>(header());
-  message->body() = std::move(std::get<std::string>(response.body));
-  message->prepare_payload();
+  std::string& body = std::get<std::string>(response.body);
+  if (response.status != 304) message->content_length(body.size());
+  if (!head_only) message->body() = std::move(body);
   if (response.passed.valid()) return send_with_descriptor(shared_from_this(), message);
   stream.expires_after(shared.limits.write_timeout);
   http::async_write(stream, *message,

@@ -4,9 +4,8 @@
 #include "daemon/config.hpp"
 #include "daemon/http.hpp"
 #include "daemon/metrics.hpp"
-#include "daemon/router.hpp"
 
-#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <atomic>
@@ -19,7 +18,7 @@ namespace modeld::daemon {
 /// What all sessions share. Outlives them; members are safe from any thread.
 struct SessionShared {
   const Config::Server& limits;
-  const Router& router;
+  std::function<Response(Request)> handle; ///< on a handler thread; any number at once
   Metrics& metrics;
   boost::asio::thread_pool& handlers;           ///< where handlers run and files are read
   std::function<void(std::uint64_t)> on_closed; ///< a connection is gone; on a handler thread
@@ -32,7 +31,8 @@ struct SessionShared {
 /// pool of `shared`.
 class Session {
 public:
-  using Socket = boost::asio::local::stream_protocol::socket;
+  /// Unix or TCP.
+  using Socket = boost::asio::generic::stream_protocol::socket;
 
   static void start(Socket socket, Peer peer, std::uint64_t number, SessionShared& shared);
 };

@@ -40,7 +40,7 @@ struct FileSender : std::enable_shared_from_this<FileSender> {
   }
 
   void next(const boost::beast::error_code& error) {
-    if (error || body.size == 0) return connection->written(error);
+    if (error || body.size == 0 || connection->head_only) return connection->written(error);
     boost::asio::post(connection->shared.handlers, [self = shared_from_this()] { self->read(); });
   }
 

@@ -107,6 +107,10 @@ constexpr std::array k_settings{
     Setting{"jobs.worker_memory", Kind::bytes, MEMBER(jobs.worker_memory), 64 * k_mib, 1024 * k_tib,
             "", "Memory of its own that a process which reads a stranger's files may have."},
 
+    Setting{"mirror.listen", Kind::text, MEMBER(mirror.listen), 0, 0, "",
+            "Loopback address and port at which Hub clients get what is here and open to all, "
+            "with HF_ENDPOINT; empty for none."},
+
     Setting{"log.level", Kind::text, MEMBER(log.level), 0, 0, "MODELD_LOG",
             "What is logged: error, warning, info or debug."},
 };

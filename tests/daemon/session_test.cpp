@@ -4,6 +4,7 @@
 #include "daemon/client.hpp"
 #include "daemon/client_connection.hpp"
 #include "daemon/job.hpp"
+#include "daemon/router.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -68,7 +69,9 @@ struct Fixture {
   std::string path() const { return (dir / "sock").string(); }
 
   void start() {
-    server = std::make_unique<Server>(limits, router, metrics, [this](std::uint64_t) { ++closed; });
+    server = std::make_unique<Server>(
+        limits, metrics, [this](Request request) { return router.handle(std::move(request)); },
+        [this](std::uint64_t) { ++closed; });
     auto socket = ListeningSocket::open(path(), 0600);
     REQUIRE(socket);
     REQUIRE(server->start(*std::move(socket)));
