@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
 #include "daemon/quantize_report.hpp"
-#include "daemon/work_progress.hpp"
+#include "daemon/write_models.hpp"
 #include "quantize/convert.hpp"
 #include "quantize/convert_config.hpp"
 #include "quantize/gguf_source.hpp"
 #include "quantize/gguf_writer.hpp"
-#include "quantize/output_file.hpp"
-#include "quantize/pipeline.hpp"
 #include "quantize/quantize_model.hpp"
 #include "store/folder_files.hpp"
 
@@ -188,34 +186,6 @@ Result<void> show_plan(Output& out, const Made& made, const std::vector<fs::path
   return {};
 }
 
-Result<void> write_files(Output& out, const Made& made, const std::vector<fs::path>& paths,
-                         const std::vector<fs::path>& inputs, unsigned threads) {
-  std::uint64_t total = 0;
-  std::vector<std::unique_ptr<quantize::OutputFile>> files;
-  for (std::size_t i = 0; i < made.parts.size(); ++i) {
-    MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(made.parts[i]));
-    total += size;
-    MODELD_ASSIGN(auto file, quantize::OutputFile::create(paths[i], inputs));
-    files.push_back(std::move(file));
-  }
-  MODELD_TRY(check_free_space(paths.front(), total));
-  Progress progress;
-  progress.total = total;
-  {
-    const WorkProgress shown(out, progress, "converting");
-    quantize::WriteOptions write;
-    write.threads = threads;
-    write.progress = &progress;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-      MODELD_TRY(quantize::write_gguf(made.parts[i], *files[i], write));
-    }
-  }
-  for (auto& file : files) {
-    MODELD_TRY(file->commit());
-  }
-  return {};
-}
-
 Result<int> list_classes(Output& out) {
   MODELD_ASSIGN(const auto classes, quantize::supported_classes());
   json::array all;
@@ -264,7 +234,8 @@ Result<int> run(CommandContext& context, const Options& o) {
   for (const FileSet::Entry& entry : files->entries()) {
     inputs.push_back(fs::path(o.folder) / entry.path);
   }
-  MODELD_TRY(write_files(context.out, made, paths, inputs, o.threads));
+  MODELD_TRY(
+      write_models(context.out, made.parts, {paths, inputs, *files}, "converting", o.threads));
   show_result(context.out, paths);
   return 0;
 }

@@ -2,11 +2,8 @@
 #include "daemon/commands.hpp"
 #include "daemon/gguf_input.hpp"
 #include "daemon/quantize_report.hpp"
-#include "daemon/work_progress.hpp"
-#include "quantize/gguf_writer.hpp"
+#include "daemon/write_models.hpp"
 #include "quantize/imatrix.hpp"
-#include "quantize/output_file.hpp"
-#include "quantize/pipeline.hpp"
 #include "quantize/quantize_model.hpp"
 #include "quantize/quantize_options.hpp"
 
@@ -161,37 +158,6 @@ Result<quantize::QuantizeRequest> request_of(const Options& options, const std::
 }
 
 /// Everything is written before anything gets its name.
-Result<void> write_parts(Output& out, const std::vector<quantize::GgufModel>& parts,
-                         const std::vector<fs::path>& paths, const std::vector<fs::path>& inputs,
-                         unsigned threads) {
-  Progress progress;
-  std::uint64_t bytes = 0;
-  for (const quantize::GgufModel& part : parts) {
-    MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(part));
-    bytes += size;
-  }
-  std::vector<std::unique_ptr<quantize::OutputFile>> files;
-  for (const fs::path& path : paths) {
-    MODELD_ASSIGN(auto file, quantize::OutputFile::create(path, inputs));
-    files.push_back(std::move(file));
-  }
-  MODELD_TRY(check_free_space(paths.front(), bytes));
-  progress.total = bytes;
-  {
-    const WorkProgress shown(out, progress, "quantizing");
-    quantize::WriteOptions write;
-    write.threads = threads;
-    write.progress = &progress;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      MODELD_TRY(quantize::write_gguf(parts[i], *files[i], write));
-    }
-  }
-  for (auto& file : files) {
-    MODELD_TRY(file->commit());
-  }
-  return {};
-}
-
 std::vector<fs::path> output_paths(const Paths& paths, std::size_t count, bool keep_split) {
   if (!keep_split) return {paths.out};
   std::vector<fs::path> all;
@@ -223,7 +189,8 @@ Result<int> run(CommandContext& context, Options& options) {
     return 0;
   }
   const auto outputs = output_paths(paths, made.parts.size(), options.keep_split);
-  MODELD_TRY(write_parts(context.out, made.parts, outputs, input.paths, options.threads));
+  MODELD_TRY(write_models(context.out, made.parts, {outputs, input.paths, *input.files},
+                          "quantizing", options.threads));
   show_result(context.out, made, outputs);
   return 0;
 }

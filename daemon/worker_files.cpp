@@ -36,6 +36,15 @@ Result<std::span<const std::byte>> WorkerFiles::bytes(std::string_view path) con
   return mapped;
 }
 
+void WorkerFiles::trim() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [index, bytes] : mapped_) {
+    if (!bytes.empty()) {
+      ::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), MADV_DONTNEED);
+    }
+  }
+}
+
 Result<std::span<const std::byte>> WorkerFiles::map(std::size_t index) const {
   const Entry& entry = entries_[index];
   const auto number = static_cast<std::uint32_t>(index);

@@ -19,6 +19,7 @@ public:
   std::string_view name() const override { return name_; }
   const std::vector<Entry>& entries() const override { return entries_; }
   Result<std::span<const std::byte>> bytes(std::string_view path) const override;
+  void trim() const override;
 
 private:
   Result<std::span<const std::byte>> map(std::size_t index) const;

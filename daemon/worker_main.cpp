@@ -76,6 +76,7 @@ Result<boost::json::object> build(WorkerChannel& channel, const FileSet& files,
   ChannelSink sink(channel);
   quantize::WriteOptions options;
   options.threads = request.threads;
+  options.sources = &files;
   MODELD_TRY(quantize::write_gguf(plan.model, sink, options));
   return boost::json::object{};
 }

@@ -21,6 +21,9 @@ namespace {
 // cancel flag.
 constexpr std::uint64_t k_elements_between_checks = 32768;
 
+// Output between two trims of the sources. Even at two bits a weight that is 128 MiB of BF16.
+constexpr std::uint64_t k_bytes_between_trims = std::uint64_t{16} << 20;
+
 /// Some rows of one tensor.
 struct Slab {
   std::size_t tensor = 0;
@@ -215,11 +218,17 @@ Result<void> write_gguf(const GgufModel& model, ByteSink& sink, const WriteOptio
       options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   Ring ring(model, slabs, options, std::size_t{2} * threads + 2);
   const Workers workers(ring, threads);
+  std::uint64_t untrimmed = 0;
   for (std::size_t s = 0; s < slabs.size(); ++s) {
     if (cancelled(options)) return cancelled_error();
     MODELD_ASSIGN(const auto bytes, ring.wait(s));
     MODELD_TRY(out.write(bytes));
+    untrimmed += bytes.size();
     ring.release(s);
+    if (options.sources != nullptr && untrimmed >= k_bytes_between_trims) {
+      options.sources->trim();
+      untrimmed = 0;
+    }
     if (!slabs[s].last) continue;
     const std::uint64_t size = model.tensors[slabs[s].tensor].bytes();
     const std::uint64_t tail = size % model.alignment;

@@ -3,6 +3,7 @@
 
 #include "quantize/gguf_model.hpp"
 #include "schema/byte_sink.hpp"
+#include "schema/file_set.hpp"
 #include "schema/progress.hpp"
 #include "schema/result.hpp"
 
@@ -18,6 +19,9 @@ struct WriteOptions {
   /// are in memory at a time, whatever the size of the model (design rule 9).
   std::size_t slab_bytes = std::size_t{4} << 20;
   Progress* progress = nullptr; ///< may be null; done and total are bytes of the file
+  /// Whose mapped bytes are let go of as the work goes on, so that memory does not grow with the
+  /// model; may be null.
+  const FileSet* sources = nullptr;
 };
 
 /// Writes the whole file, header first and in file order, to `sink`. The bytes do not depend on the

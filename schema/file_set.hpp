@@ -34,6 +34,9 @@ public:
   /// The bytes of one file, valid as long as the set. Maps on first use; may be called from any
   /// thread. not_found where there is no such path.
   virtual Result<std::span<const std::byte>> bytes(std::string_view path) const = 0;
+  /// Lets bytes that were read leave this process's memory; what is read again is mapped again. A
+  /// hint, for any thread, also while others read.
+  virtual void trim() const {}
 
   bool contains(std::string_view path) const;
 };

@@ -50,6 +50,13 @@ public:
     return mapped->emplace(std::string(path), std::move(file)).first->second.bytes();
   }
 
+  void trim() const override {
+    const auto mapped = mapped_.lock();
+    for (const auto& [path, file] : *mapped) {
+      file.trim();
+    }
+  }
+
 private:
   std::string name_;
   std::vector<FilePlace> places_;

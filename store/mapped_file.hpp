@@ -21,6 +21,8 @@ public:
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  /// Gives the pages back; reading them again maps them again.
+  void trim() const;
 
 private:
   const std::byte* data_ = nullptr;
