@@ -16,6 +16,7 @@
 #include "quantize/kernels_grid_table.hpp"
 #include "quantize/reference/grid_search.hpp"
 
+#include <cstring>
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();
@@ -37,6 +38,8 @@ struct Candidates {
   alignas(64) float qx[k_candidates];
   alignas(64) float q2[k_candidates];
   alignas(64) std::uint8_t level[reference::k_grid_block][k_candidates];
+  alignas(64) float cost[8 * 4 * k_candidates]; ///< of element i at level l: see make_costs
+  alignas(64) std::int32_t nearest[k_candidates];
   std::uint32_t on_grid[k_candidates]; ///< bit k: group k was by itself
 };
 
@@ -85,7 +88,90 @@ HWY_INLINE IntV grid_level(FloatV inverse, float x, int top) {
   return clamp(nearest_int(v), 0, top - 1);
 }
 
-/// Levels and codes of group k for all candidates; then groups that are off the grid are moved.
+/// Levels that a group's elements have: 8 of IQ3 in groups of 4, 3 of IQ2 in groups of 8.
+template <std::size_t Group>
+inline constexpr std::size_t k_levels = Group == 4 ? 8 : 3;
+
+/// c.cost[(i * k_levels + l) * k_candidates + t]: what level l of element i costs at scale t.
+template <std::size_t Group>
+HWY_INLINE void make_costs(const float* x, const float* roots, std::size_t count, Candidates& c) {
+  for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
+    const FloatV scale = hn::Load(k_f, c.scale + t);
+    for (std::size_t l = 0; l < k_levels<Group>; ++l) {
+      const FloatV value = hn::Mul(scale, set(static_cast<float>(2 * l + 1)));
+      for (std::size_t i = 0; i < Group; ++i) {
+        const FloatV difference = hn::Sub(value, set(x[i]));
+        const FloatV cost = hn::Mul(hn::Mul(set(roots[i]), difference), difference);
+        hn::Store(cost, k_f, c.cost + (i * k_levels<Group> + l) * k_candidates + t);
+      }
+    }
+  }
+}
+
+/// c.nearest[t] for the vector at t: the neighbour of least error at each lane's scale, the first
+/// of equals.
+template <std::size_t Group>
+HWY_INLINE void nearest_by_scale(const GridTable& table, std::uint32_t code, std::size_t t,
+                                 Candidates& c) {
+  FloatV least = set(std::numeric_limits<float>::max());
+  IntV best = hn::Zero(k_i);
+  const std::size_t count = table.neighbours(code);
+  const std::uint8_t* HWY_RESTRICT levels = table.levels_by_neighbour(code);
+  const float* const cost = c.cost + t;
+  for (std::size_t n = 0; n < count; ++n, levels += Group) {
+    FloatV error = hn::Load(k_f, cost + levels[0] * k_candidates);
+    for (std::size_t i = 1; i < Group; ++i) {
+      const std::size_t at = (i * k_levels<Group> + levels[i]) * k_candidates;
+      error = hn::Add(error, hn::Load(k_f, cost + at));
+    }
+    const FloatM less = hn::Lt(error, least);
+    least = hn::IfThenElse(less, error, least);
+    const IntV which = hn::Set(k_i, static_cast<std::int32_t>(n));
+    best = hn::IfThenElse(hn::RebindMask(k_i, less), which, best);
+  }
+  hn::Store(best, k_i, c.nearest + t);
+}
+
+/// Whether lanes of scales cost less than lanes of neighbours, for a run of `steps` candidates with
+/// the same code. The constants count instructions, roughly.
+template <std::size_t Group>
+HWY_INLINE bool prefers_scales(std::size_t neighbours, std::size_t steps) {
+  const std::size_t lanes = hn::Lanes(k_f);
+  const std::size_t each = 3 * Group + 4;
+  const std::size_t by_scale = (steps / lanes + 1) * neighbours * each;
+  const std::size_t vectors = (neighbours + 15) / 16 * (16 / lanes);
+  return by_scale < steps * (vectors * each + 60);
+}
+
+/// Moves group k of candidates [from, to), which have the same code, to their points.
+template <std::size_t Group>
+HWY_INLINE void move_to_points(const GridTable& table, const GridBlock& block, std::size_t k,
+                               std::size_t from, std::size_t to, Candidates& c) {
+  const std::size_t lanes = hn::Lanes(k_f);
+  const std::size_t first = k * Group;
+  const auto code = static_cast<std::uint32_t>(c.code[from]);
+  if (prefers_scales<Group>(table.neighbours(code), to - from)) {
+    for (std::size_t t = from / lanes * lanes; t < to; t += lanes) {
+      nearest_by_scale<Group>(table, code, t, c);
+      for (std::size_t u = std::max(t, from); u < std::min(t + lanes, to); ++u) {
+        const auto n = static_cast<std::size_t>(c.nearest[u]);
+        const std::uint8_t* const levels = table.levels_by_neighbour(code) + n * Group;
+        for (std::size_t i = 0; i < Group; ++i)
+          c.level[first + i][u] = levels[i];
+      }
+    }
+    return;
+  }
+  for (std::size_t t = from; t < to; ++t) {
+    const std::size_t point = best_neighbour<Group>(table, code, block.x.data() + first,
+                                                    block.roots.data() + first, c.scale[t]);
+    const std::uint8_t* const levels = table.grid().levels(point);
+    for (std::size_t i = 0; i < Group; ++i)
+      c.level[first + i][t] = levels[i];
+  }
+}
+
+/// Levels and codes of group k for all candidates; then those that are off the grid are moved.
 template <std::size_t Group>
 HWY_INLINE void place_candidates(const GridTable& table, const GridRule& rule,
                                  const GridBlock& block, std::size_t k, std::size_t count,
@@ -102,17 +188,17 @@ HWY_INLINE void place_candidates(const GridTable& table, const GridRule& rule,
     }
     hn::Store(code, k_i, c.code + t);
   }
-  for (std::size_t t = 0; t < count; ++t) {
-    const auto code = static_cast<std::uint32_t>(c.code[t]);
-    if (table.chunks(code) == 0) {
-      c.on_grid[t] |= 1U << k;
-      continue;
+  make_costs<Group>(block.x.data() + first, block.roots.data() + first, count, c);
+  // The candidates ascend, and so do levels: equal codes come in runs.
+  for (std::size_t from = 0, to = 0; from < count; from = to) {
+    while (to < count && c.code[to] == c.code[from])
+      ++to;
+    if (table.neighbours(static_cast<std::uint32_t>(c.code[from])) != 0) {
+      move_to_points<Group>(table, block, k, from, to, c);
+    } else {
+      for (std::size_t t = from; t < to; ++t)
+        c.on_grid[t] |= 1U << k;
     }
-    const std::size_t point = best_neighbour<Group>(table, code, block.x.data() + first,
-                                                    block.roots.data() + first, c.scale[t]);
-    const std::uint8_t* const levels = table.grid().levels(point);
-    for (std::size_t i = 0; i < Group; ++i)
-      c.level[first + i][t] = levels[i];
   }
 }
 
@@ -147,7 +233,7 @@ HWY_INLINE void place_again(const GridTable& table, const GridRule& rule, std::u
       fit.levels[i] = static_cast<std::uint8_t>(std::clamp(level, 0, rule.top - 1));
     }
     const std::uint32_t code = table.grid().code(&fit.levels[first]);
-    if (table.chunks(code) == 0) continue;
+    if (table.neighbours(code) == 0) continue;
     const std::size_t point = best_neighbour<Group>(table, code, block.x.data() + first,
                                                     block.roots.data() + first, fit.scale);
     std::copy_n(table.grid().levels(point), Group, &fit.levels[first]);
@@ -178,11 +264,13 @@ HWY_INLINE GridFit fit_in_lanes(const GridTable& table, const GridRule& rule, fl
   const auto count = static_cast<std::size_t>(2 * rule.tries + 1);
   const auto top_odd = static_cast<float>(2 * rule.top - 1);
   Candidates c;
-  for (std::size_t t = 0; t < k_candidates; ++t) {
-    const int step = static_cast<int>(std::min(t, count - 1)) - rule.tries;
-    c.inverse[t] = (top_odd + static_cast<float>(step) * rule.step) / reach;
-    c.scale[t] = 1.0F / c.inverse[t];
-    c.on_grid[t] = 0;
+  std::memset(c.on_grid, 0, sizeof c.on_grid);
+  for (std::size_t t = 0; t < k_candidates; t += hn::Lanes(k_f)) {
+    const FloatV step = hn::Iota(k_f, static_cast<float>(t) - static_cast<float>(rule.tries));
+    const FloatV numerator = hn::Add(set(top_odd), hn::Mul(step, set(rule.step)));
+    const FloatV inverse = hn::Div(numerator, set(reach));
+    hn::Store(inverse, k_f, c.inverse + t);
+    hn::Store(hn::Div(set(1.0F), inverse), k_f, c.scale + t);
   }
   for (std::size_t k = 0; k < groups; ++k)
     place_candidates<Group>(table, rule, block, k, count, c);

@@ -24,8 +24,13 @@ public:
   static const GridTable& iq3_s();
 
   const reference::IqGrid& grid() const { return grid_; }
-  /// Of a code that is off the grid.
-  std::size_t chunks(std::uint32_t code) const { return count_[code]; }
+  /// 0 for a code on the grid.
+  std::size_t neighbours(std::uint32_t code) const { return count_[code]; }
+  std::size_t chunks(std::uint32_t code) const { return (count_[code] + k_chunk - 1) / k_chunk; }
+  /// group() levels of each neighbour, one after another.
+  const std::uint8_t* levels_by_neighbour(std::uint32_t code) const {
+    return &by_neighbour_[first_[code] * k_chunk * grid_.group()];
+  }
   /// Level of element i of neighbour n of the chunk at [i * k_chunk + n].
   const std::uint8_t* levels(std::uint32_t code, std::size_t chunk) const {
     return &levels_[(first_[code] + chunk) * k_chunk * grid_.group()];
@@ -38,8 +43,9 @@ private:
 
   const reference::IqGrid& grid_;
   std::vector<std::uint32_t> first_; ///< chunk, by code
-  std::vector<std::uint16_t> count_; ///< chunks, by code; 0: on the grid, or not a code
+  std::vector<std::uint16_t> count_; ///< neighbours, by code
   std::vector<std::uint8_t> levels_;
+  std::vector<std::uint8_t> by_neighbour_;
   std::vector<std::uint16_t> points_;
 };
 
