@@ -62,6 +62,8 @@ struct TensorRule {
   /// Number of the group whose parts come out together. The rule's outputs apply to all of the
   /// rule's tensors stacked by {xid}, or to the single one where its name has no {xid}.
   std::optional<std::size_t> group;
+  /// Left out where the output of this name holds the same bytes (an output tied to the embedding).
+  std::string unless_equal;
 };
 
 /// Tensors that come out together, when the last of them has arrived; rules in the order of the
@@ -123,6 +125,9 @@ struct Architecture {
   bool raw_config = false;          ///< reads config.json as it is, without class defaults
   std::string type = "model";       ///< general.type
   std::vector<Assignment> prepare;
+  /// Lines of keys that stand before general.type: what the reference writes while it looks at
+  /// tensors. Not written for a vocabulary alone.
+  std::vector<KeyRule> early;
   std::vector<KeyRule> keys;
   std::vector<RenameRule> rename;
   std::vector<DropRule> drop;

@@ -78,6 +78,7 @@ std::set<std::string> names_used(const Architecture& arch) {
       add_names(key.when, names);
     }
   };
+  add_keys(arch.early);
   add_keys(arch.keys);
   for (const TensorRule& rule : arch.tensors) {
     add_names(rule.when, names);
@@ -123,8 +124,10 @@ Result<void> check_assignments(const Architecture& arch) {
   for (const Assignment& set : arch.prepare) {
     MODELD_TRY(check(set.name));
   }
-  for (const KeyRule& key : arch.keys) {
-    if (key.kind == KeyRule::Kind::let) MODELD_TRY(check(key.name));
+  for (const auto* keys : {&arch.early, &arch.keys}) {
+    for (const KeyRule& key : *keys) {
+      if (key.kind == KeyRule::Kind::let) MODELD_TRY(check(key.name));
+    }
   }
   return {};
 }

@@ -25,11 +25,12 @@
 //   find(a, b, c)       the first of the keys that is there, null where none; a key that holds null
 //                       ends the search
 //   has(a)              whether the key is there
-//   int float bool str len abs min max sum sqrt exp log floor ceil round
+//   int float bool str number len abs min max sum sqrt exp log floor ceil round
 //   each(n, expr)       the array of expr for i = 0 .. n - 1
 //   map(array, expr)    the array of expr for x = its elements; i counts
 //   split(text, by)  starts_with(a, b)  ends_with(a, b)  contains(a, b)  lower(a)  join(a, by)
 //   merge(a, b)         object a with the members of b over it
+//   is_array is_object is_text
 //   sorted(array) unique(array) range(n) slice(array, from, to) keys(object) values(object)
 
 namespace modeld::quantize {

@@ -52,6 +52,7 @@ constexpr std::array k_functions{
     FunctionInfo{"is_array"},
     FunctionInfo{"is_object"},
     FunctionInfo{"is_text"},
+    FunctionInfo{"number"},
 };
 
 tl::unexpected<Error> no_fit(const std::string& function, const Arguments& arguments) {
@@ -227,6 +228,22 @@ Result<json::value> of_container(const std::string& f, const Arguments& a) {
   return json::value(std::move(out));
 }
 
+/// A whole number that is written as text.
+Result<json::value> number_of(const Arguments& a) {
+  if (!a[0].is_string()) return no_fit("number", a);
+  std::string_view text = a[0].get_string();
+  while (!text.empty() && text.front() == ' ') {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && text.back() == ' ') {
+    text.remove_suffix(1);
+  }
+  std::int64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return no_fit("number", a);
+  return json::value(value);
+}
+
 Result<json::value> text_of(const Arguments& a) {
   if (a[0].is_string()) return a[0];
   if (const auto i = as_integer(a[0]); i && !a[0].is_bool()) {
@@ -250,6 +267,7 @@ Result<json::value> call_function(const std::string& function, const Arguments& 
   if (f == "is_object") return json::value(arguments[0].is_object());
   if (f == "is_text") return json::value(arguments[0].is_string());
   if (f == "str") return text_of(arguments);
+  if (f == "number") return number_of(arguments);
   if (f == "min" || f == "max") return extreme(f, arguments);
   if (f == "sum") return sum(arguments);
   if (f == "sorted" || f == "unique") return ordered(f, arguments);

@@ -185,7 +185,8 @@ std::size_t group_number(Architecture& arch, const std::string& name) {
 }
 
 Result<void> read_tensor(const Reader& in, const toml::table& table, Architecture& arch) {
-  MODELD_TRY(in.only(table, {"from", "to", "ops", "type", "suffix", "when", "group", "out"}));
+  MODELD_TRY(in.only(
+      table, {"from", "to", "ops", "type", "suffix", "when", "group", "out", "unless_equal"}));
   TensorRule rule;
   MODELD_ASSIGN(rule.from, in.patterns(table, "from"));
   if (rule.from.empty()) return in.bad(table, "a tensor needs the source's name: from = ...");
@@ -204,6 +205,7 @@ Result<void> read_tensor(const Reader& in, const toml::table& table, Architectur
   } else {
     return in.bad(table, "a tensor needs to = ... or out = [...]; a drop stands in 'drop'");
   }
+  MODELD_ASSIGN(rule.unless_equal, in.text_or(table, "unless_equal", ""));
   MODELD_ASSIGN(const std::string group, in.text_or(table, "group", ""));
   if (!group.empty()) rule.group = group_number(arch, group);
   arch.tensors.push_back(std::move(rule));
@@ -382,9 +384,9 @@ Result<void> read_defaults(const Reader& in, const toml::table& root, Architectu
 }
 
 Result<void> read_head(const Reader& in, const toml::table& root, Architecture& arch) {
-  MODELD_TRY(
-      in.only(root, {"arch", "title", "classes", "when", "config", "type", "prepare", "keys",
-                     "rename", "drop", "tensors", "groups", "generate", "tokenizer", "defaults"}));
+  MODELD_TRY(in.only(root, {"arch", "title", "classes", "when", "config", "type", "prepare",
+                            "early", "keys", "rename", "drop", "tensors", "groups", "generate",
+                            "tokenizer", "defaults"}));
   MODELD_ASSIGN(arch.arch, in.text_or(root, "arch", ""));
   MODELD_ASSIGN(arch.title, in.text_or(root, "title", ""));
   MODELD_ASSIGN(arch.classes, in.texts(root, "classes"));
@@ -445,6 +447,7 @@ Result<Architecture> read_architecture(std::string_view file, std::string_view t
   const Reader in(file);
   MODELD_ASSIGN(const toml::table root, parse(file, text));
   MODELD_TRY(read_head(in, root, arch));
+  MODELD_ASSIGN(arch.early, in.keys(root, "early", arch.arch, standard));
   MODELD_ASSIGN(arch.keys, in.keys(root, "keys", arch.arch, standard));
   const toml::node* tensors = root.get("tensors");
   if (tensors == nullptr || !tensors->is_array()) return in.bad(root, "a family needs tensors");

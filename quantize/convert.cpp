@@ -109,6 +109,9 @@ private:
   Result<void> write_metadata() {
     std::vector<GgufKv>& kv = out_.model.kv;
     set_kv(kv, {"general.architecture", config_.family->arch});
+    if (!options_.vocab_only) {
+      MODELD_TRY(write_keys(config_.family->early, scope(), {config_.values, kv, options_.force}));
+    }
     set_kv(kv, {"general.type", config_.family->type});
     for (const GgufKv& entry : out_.metadata.kv) {
       set_kv(kv, entry);

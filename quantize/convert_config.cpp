@@ -127,6 +127,13 @@ void gather_rope(json::object& config) {
     mirror("partial_rotary_factor", first({"partial_rotary_factor", "rope_pct", "rope_percent"}));
     mirror("original_max_position_embeddings", first({"original_max_position_embeddings"}));
   }
+  // One base for each kind of layer, written as a list (Step 3.5).
+  if (const json::value* theta = rope.if_contains("rope_theta");
+      theta != nullptr && theta->is_array() && theta->get_array().size() >= 2) {
+    const json::array bases = theta->get_array();
+    rope["rope_theta"] = bases[0];
+    rope["sliding_attention"] = json::object{{"rope_theta", bases[1]}};
+  }
   config["rope_parameters"] = std::move(rope);
 }
 

@@ -181,12 +181,33 @@ Result<SourcePtr> op_f32(const SourcePtr& t, const Arguments&) {
   return as_f32(t);
 }
 
+Result<SourcePtr> op_column_norms(const SourcePtr& t, const Arguments& a) {
+  MODELD_ASSIGN(const float epsilon, a.real(0));
+  return divide_by_column_norms(t, epsilon);
+}
+Result<SourcePtr> op_ternary(const SourcePtr& t, const Arguments&) {
+  return ternary(t);
+}
+Result<SourcePtr> op_multiply_each(const SourcePtr& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto factors, a.list(0));
+  MODELD_ASSIGN(const auto repeat, a.whole(1));
+  if (factors.empty() || repeat <= 0) {
+    return fail(Errc::unsupported, "multiply_each() needs factors");
+  }
+  std::vector<float> single(factors.size());
+  std::transform(factors.begin(), factors.end(), single.begin(),
+                 [](double x) { return static_cast<float>(x); });
+  return multiply_each(t, std::move(single), static_cast<std::uint64_t>(repeat));
+}
+
 // Alphabetical.
 constexpr std::array k_ops{
     Op{"add", op_add},
     Op{"divide", op_divide},
+    Op{"divide_by_column_norms", op_column_norms},
     Op{"f32", op_f32},
     Op{"multiply", op_multiply},
+    Op{"multiply_each", op_multiply_each},
     Op{"negate", op_negate},
     Op{"negative_exp", op_negative_exp},
     Op{"permute", op_permute},
@@ -196,6 +217,7 @@ constexpr std::array k_ops{
     Op{"slice", op_slice},
     Op{"squeeze", op_squeeze},
     Op{"take", op_take},
+    Op{"ternary", op_ternary},
     Op{"transpose", op_transpose},
     Op{"transpose_matrix", op_transpose_matrix},
     Op{"ungroup_qkv", op_ungroup},
@@ -215,7 +237,8 @@ Result<SourcePtr> generate_values(const OpRule& by, const ExprScope& scope) {
   std::vector<float> values(numbers.size());
   std::transform(numbers.begin(), numbers.end(), values.begin(),
                  [](double x) { return static_cast<float>(x); });
-  return owned_tensor({values.size()}, std::move(values));
+  const Shape shape{values.size()};
+  return owned_tensor(shape, std::move(values));
 }
 
 } // namespace

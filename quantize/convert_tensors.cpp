@@ -95,6 +95,23 @@ TensorType choose_type(const std::string& name, const Shape& shape, const std::s
   return fitting(file.tensors, shape);
 }
 
+/// Whether two tensors hold the same bytes.
+Result<bool> equal_tensors(const SourceTensor& a, const SourceTensor& b) {
+  if (a.shape() != b.shape() || a.type() != b.type()) return false;
+  constexpr std::uint64_t k_some = 65536;
+  const std::uint64_t width = info(a.type()).bytes;
+  std::vector<std::byte> left(k_some * width);
+  std::vector<std::byte> right(k_some * width);
+  for (std::uint64_t done = 0; done < a.elements(); done += k_some) {
+    const std::uint64_t count = std::min(k_some, a.elements() - done);
+    MODELD_TRY(a.read(done, count, left.data()));
+    MODELD_TRY(b.read(done, count, right.data()));
+    const auto end = left.begin() + static_cast<std::ptrdiff_t>(count * width);
+    if (!std::equal(left.begin(), end, right.begin())) return false;
+  }
+  return true;
+}
+
 /// The parts of a group for one block.
 struct Collected {
   std::map<std::pair<std::size_t, std::uint32_t>, SourcePtr> parts; ///< by rule and expert
@@ -189,6 +206,13 @@ private:
     was_fp8_ = source.was_fp8;
     if (source.tensor->packed() && (source.scale2 || source.input_scale || rule.group)) {
       return take_packed(source, match);
+    }
+    if (!rule.unless_equal.empty()) {
+      const auto other = sources_.find(rule.unless_equal);
+      if (other != sources_.end()) {
+        MODELD_ASSIGN(const bool same, equal_tensors(*other->second, *source.tensor));
+        if (same) return {};
+      }
     }
     if (!rule.group) return emit(rule, source.name, source.tensor, match.numbers, match.suffix);
     Collected& all = collected_[{*rule.group, match.numbers.bid.value_or(0)}];
@@ -346,6 +370,7 @@ private:
     TensorType type = choose_type(name, tensor->shape(), wanted, file_type_);
     const bool norm = tensor->shape().size() <= 1 || name.ends_with("_norm.weight");
     if (options_.fp8_as_q8 && was_fp8_ && !norm) type = fitting(TensorType::q8_0, tensor->shape());
+    sources_.emplace(name, tensor);
     MODELD_ASSIGN(GgufTensor out,
                   encode_tensor(std::move(name), std::move(tensor), type, options_.overflow));
     plan_.tensors.push_back(std::move(out));
@@ -400,6 +425,7 @@ private:
   std::int64_t blocks_;
   TensorPlan plan_;
   std::set<std::string> names_;
+  std::map<std::string, SourcePtr> sources_; ///< by output name
   std::map<std::pair<std::size_t, std::uint32_t>, Collected> collected_;
   std::map<std::pair<std::size_t, std::uint32_t>, std::map<std::uint32_t, const NamedSource*>>
       packed_;

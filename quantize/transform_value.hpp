@@ -29,6 +29,13 @@ SourcePtr divide(const SourcePtr& tensor, float divisor);
 SourcePtr negative_exp(const SourcePtr& tensor);
 SourcePtr negate(const SourcePtr& tensor);
 
+/// A matrix divided by the Euclidean norms of its columns plus a little; single precision. Reads
+/// the whole matrix once to learn the norms.
+Result<SourcePtr> divide_by_column_norms(const SourcePtr& tensor, float epsilon);
+/// Ternary weights of BitNet: scaled by the mean magnitude, rounded to -1, 0, 1, scaled back. Reads
+/// the whole tensor once to learn the mean.
+Result<SourcePtr> ternary(const SourcePtr& tensor);
+
 /// Products element by element; `factors` is repeated: element i of the tensor goes with factor
 /// (i / repeat) % size. Both single precision.
 SourcePtr multiply_each(const SourcePtr& tensor, std::vector<float> factors, std::uint64_t repeat);

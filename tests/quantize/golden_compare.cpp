@@ -72,7 +72,7 @@ bool same_value(const GgufValue& value, const json::object& expected) {
         } else if constexpr (std::is_same_v<V, GgufArray>) {
           return false;
         } else if constexpr (std::is_floating_point_v<V>) {
-          return want.is_number() && want.to_number<double>() == static_cast<double>(v);
+          return want.is_number() && static_cast<V>(want.to_number<double>()) == v;
         } else {
           return want.is_number() && want.to_number<std::int64_t>() == static_cast<std::int64_t>(v);
         }
