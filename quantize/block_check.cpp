@@ -3,6 +3,7 @@
 
 #include "quantize/reference/half.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace modeld::quantize {
@@ -90,14 +91,24 @@ bool bad_block(TensorType type, const std::byte* block) {
   }
 }
 
-/// The plain types in a loop that the compiler can vectorize.
+/// The plain types, in strides of fixed length that compilers turn into vectors.
 template <class Bits, Bits Exponent>
 bool all_finite(std::span<const std::byte> values) {
-  unsigned bad = 0;
-  for (std::size_t at = 0; at + sizeof(Bits) <= values.size(); at += sizeof(Bits)) {
-    bad |= (load<Bits>(values.data() + at) & Exponent) == Exponent ? 1U : 0U;
+  constexpr std::size_t k_stride = 64;
+  std::array<Bits, k_stride> words{};
+  for (; values.size() >= sizeof words; values = values.subspan(sizeof words)) {
+    std::memcpy(words.data(), values.data(), sizeof words);
+    Bits largest = 0;
+    for (std::size_t i = 0; i < k_stride; ++i) {
+      const Bits exponent = words[i] & Exponent;
+      largest = exponent > largest ? exponent : largest;
+    }
+    if (largest == Exponent) return false;
   }
-  return bad == 0;
+  for (; values.size() >= sizeof(Bits); values = values.subspan(sizeof(Bits))) {
+    if ((load<Bits>(values.data()) & Exponent) == Exponent) return false;
+  }
+  return true;
 }
 
 } // namespace

@@ -266,6 +266,12 @@ Result<void> Planner::attach_importance(Item& item, std::vector<std::string>& wr
   if (entry->second.size() == tensor.row_elements() * experts) {
     item.importance = {request_.importance, &entry->second};
     item.decision.weighted = true;
+    const auto zero = zero_weighted_blocks(item.decision.to, entry->second);
+    if (!zero.empty() && !request_.recipe.force) {
+      warnings_.push_back(fmt::format("importance matrix: {} blocks of '{}' have no weight above "
+                                      "zero and are quantized without",
+                                      zero.size(), item.name));
+    }
     return {};
   }
   const std::string text = fmt::format("'{}' has {} weights for {} x {} columns", tensor.name,
@@ -381,7 +387,9 @@ GgufTensor Planner::output_tensor(const Item& item) const {
   GgufTensor named = from(item);
   named.name = item.name;
   if (converts(item)) {
-    tensor.source = quantized_source(named, item.decision.to, item.importance);
+    tensor.source =
+        quantized_source(named, item.decision.to, item.importance,
+                         request_.recipe.force ? OnBadResult::reference : OnBadResult::refuse);
   } else {
     tensor.source = checked_source(named);
   }

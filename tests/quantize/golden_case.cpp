@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/golden_case.hpp"
 
+#include "quantize/imatrix.hpp"
 #include "quantize/quantize_options.hpp"
 #include "schema/json.hpp"
 
@@ -88,7 +89,7 @@ public:
         MODELD_TRY(valued(option, request));
       }
     }
-    return {};
+    return read_importance(request);
   }
 
 private:
@@ -118,6 +119,12 @@ private:
     } else if (option == "--override-kv") {
       MODELD_ASSIGN(auto kv, quantize::parse_kv_override(value));
       request.overrides.push_back(std::move(kv));
+    } else if (option == "--imatrix") {
+      imatrix_ = value;
+    } else if (option == "--include-weights") {
+      filter_.include.push_back(value);
+    } else if (option == "--exclude-weights") {
+      filter_.exclude.push_back(value);
     } else if (option == "--prune-layers") {
       MODELD_ASSIGN(request.prune_layers, quantize::parse_layer_list(value));
     } else if (option != "--max-buffer-size" || value == "0") {
@@ -126,7 +133,24 @@ private:
     return {};
   }
 
+  Result<void> read_importance(quantize::QuantizeRequest& request) const {
+    if (!filter_.include.empty() && !filter_.exclude.empty()) {
+      return fail(Errc::invalid_argument, "include and exclude");
+    }
+    if (imatrix_.empty()) return {};
+    const auto path = golden_.folder() / imatrix_;
+    if (!exists(path)) return fail(Errc::not_found, "no such importance matrix");
+    const std::string text = read_text(path);
+    MODELD_ASSIGN(const auto file,
+                  quantize::read_imatrix(std::as_bytes(std::span(text)), imatrix_));
+    MODELD_ASSIGN(auto importance, quantize::make_importance(file, imatrix_, filter_));
+    request.importance = std::make_shared<quantize::Importance>(std::move(importance));
+    return {};
+  }
+
   const GoldenCase& golden_;
+  std::string imatrix_;
+  quantize::ImatrixFilter filter_;
   std::vector<std::string> words_;
   std::size_t at_ = 0;
 };
@@ -136,6 +160,14 @@ private:
 GoldenCase::GoldenCase(std::filesystem::path folder)
     : folder_(std::move(folder)), name_(folder_.filename()),
       expected_(json::parse(read_text(folder_ / "expected.json"))) {}
+
+std::string GoldenCase::model_dir() const {
+  return std::string(text_of(expected_.as_object(), "model_dir"));
+}
+
+std::string GoldenCase::pre() const {
+  return std::string(text_of(expected_.as_object(), "pre"));
+}
 
 std::vector<std::vector<const json::object*>> GoldenCase::quantize_runs() const {
   std::vector<std::vector<const json::object*>> runs;

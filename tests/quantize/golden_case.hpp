@@ -20,6 +20,8 @@ public:
 
   const std::string& name() const { return name_; }
   const std::filesystem::path& folder() const { return folder_; }
+  std::string model_dir() const; ///< the snapshot's folder
+  std::string pre() const;       ///< pre-tokenizer label to give, or empty
   /// Runs of the quantizer: outputs with equal argv that are parts of one split come as one group.
   std::vector<std::vector<const boost::json::object*>> quantize_runs() const;
   /// The files that make up an input: one, or all parts of a split, in order.

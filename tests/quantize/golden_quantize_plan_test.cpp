@@ -81,7 +81,6 @@ TEST_CASE("quantize_model plans the reference's keys, order and types for every 
   for (const GoldenCase& golden : golden_quantize_cases()) {
     for (const auto& run : golden.quantize_runs()) {
       const std::string argv = json::serialize(run.front()->at("argv"));
-      if (argv.find("--imatrix") != std::string::npos) continue;
       INFO(golden.name() << ": " << std::string_view(run.front()->at("type").as_string()) << " "
                          << argv);
       CHECK(check_run(golden, run) == "");
