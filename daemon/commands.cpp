@@ -24,6 +24,9 @@ constexpr AddCommand k_commands[] = {
     add_check,
     add_convert,
     add_quantize,
+    add_split,
+    add_merge,
+    add_imatrix,
     add_health,
     add_version,
 };

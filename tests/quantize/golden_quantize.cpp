@@ -80,7 +80,8 @@ public:
       const auto bytes = std::as_bytes(std::span((*files)[i]));
       if (validate::sha256_of(bytes).hex() == text_of(*run[i], "sha256")) continue;
       const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-      return fmt::format("part {}: {}", i, test::first_difference(made->parts[i], copy, *run[i]));
+      return fmt::format("part {}: {}", i,
+                         test::first_difference(made->parts[i], copy, *run[i], test::Keys::all));
     }
     return {};
   }
