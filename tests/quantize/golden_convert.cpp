@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts golden cases and compares the files with those of the reference, byte for byte.
 //
-//   golden_convert [--threads N] [--only TEXT] [--families FOLDER] [--no-vocabulary] CASE_FOLDER...
+//   golden_convert [--threads N] [--only TEXT] [--families FOLDER] [--no-vocabulary]
+//                  [--skip-unsupported] CASE_FOLDER...
 //
 // --families takes the families from files instead of the program; --no-vocabulary compares all but
-// the tokenizer's keys.
+// the tokenizer's keys; --skip-unsupported passes over options that this driver cannot pass on.
 // For an output that differs it prints the first metadata key, tensor or byte that does. Exit
 // status 0 where everything is equal.
 
@@ -48,6 +49,7 @@ struct Settings {
   unsigned threads = 2;
   std::string only;
   bool no_vocabulary = false;
+  bool skip_unsupported = false;
   const ArchitectureSet* families = nullptr;
 };
 
@@ -188,6 +190,7 @@ bool run_case(const fs::path& folder, const Settings& settings) {
     if (how.find(settings.only) == std::string::npos) continue;
     const std::string difference =
         compare_run(files, parts, folder, flag_text(expected, "pre"), settings);
+    if (settings.skip_unsupported && difference.starts_with("option not supported")) continue;
     const std::string verdict = difference.empty() ? "equal" : "DIFFERS: " + difference;
     fmt::print("{} | {} | {}\n", folder.filename().string(), how, verdict);
     equal = equal && difference.empty();
@@ -222,6 +225,8 @@ int main(int argc, char** argv) {
       settings.only = argv[++i];
     } else if (argument == "--families" && i + 1 < argc) {
       families = argv[++i];
+    } else if (argument == "--skip-unsupported") {
+      settings.skip_unsupported = true;
     } else if (argument == "--no-vocabulary") {
       settings.no_vocabulary = true;
     } else {
