@@ -78,6 +78,20 @@ Result<ChatTemplate> from_jinja(const TokenizerFiles& files) {
   return out;
 }
 
+/// tokenizer_config.json's template wins over the file's, which is what newer loaders take.
+Result<void> warn_if_other(const TokenizerFiles& files, const boost::json::value& value,
+                           std::vector<std::string>& warnings) {
+  constexpr std::string_view k_file = "chat_template.jinja";
+  if (!files.has(k_file)) return {};
+  MODELD_ASSIGN(const auto text, files.text(k_file));
+  if (!value.is_string() || value.get_string() != text) {
+    warnings.push_back(fmt::format("the chat template of tokenizer_config.json is taken; '{}' has "
+                                   "another",
+                                   k_file));
+  }
+  return {};
+}
+
 } // namespace
 
 void ChatTemplate::write(KvList& kv) const {
@@ -105,6 +119,7 @@ Result<ChatTemplate> load_chat_template(TokenizerFiles& files,
                                         const boost::json::object& tokenizer_config,
                                         std::vector<std::string>& warnings) {
   if (const auto* value = tokenizer_config.if_contains("chat_template")) {
+    MODELD_TRY(warn_if_other(files, *value, warnings));
     return from_value(value->is_null() ? nullptr : value, "tokenizer_config.json", warnings);
   }
   if (files.has("chat_template.jinja")) return from_jinja(files);

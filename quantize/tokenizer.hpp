@@ -36,6 +36,7 @@ enum class TokenizerKind {
   arctic,                    ///< tokenizer.model with added_tokens_decoder over it
   internlm2,
   internlm3,
+  gemma3, ///< sentencepiece_or_bpe; no space before the text where it is SentencePiece
   gemma4,
   xverse,
   wordpiece,   ///< BERT: vocabulary in "phantom space" form
@@ -48,6 +49,7 @@ enum class TokenizerKind {
   rwkv,        ///< rwkv_vocab_v20230424.txt
   qwen,        ///< tiktoken rank file beside python code (Qwen 1)
   kimi,        ///< bpe, else tiktoken.model
+  kimi_linear, ///< the same, with the tokenizer's own end of text
   hunyuan_moe, ///< tiktoken rank file (hy.tiktoken)
   hunyuan,     ///< bpe where there is a tokenizer.json, else as hunyuan_moe
   plamo2,      ///< tokenizer.jsonl
@@ -79,6 +81,9 @@ struct TokenizerRule {
   /// where the flag is set. 0: as it is.
   std::uint32_t pad_multiple = 0;
   bool pad_multiple_from_config = false;
+  /// tokenizer.ggml.add_space_prefix after the vocabulary, where tokenizer_config.json has
+  /// add_prefix_space (ERNIE).
+  bool prefix_space_from_config = false;
   /// Prefer hparams "vocab_size_per_layer_input" over "vocab_size" (SentencePiece).
   /// False for Gemma 3n.
   bool per_layer_vocab_first = true;

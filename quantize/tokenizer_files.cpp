@@ -14,16 +14,45 @@ namespace {
 // Deeper than any tokenizer file in use; the parser recurses in our own consumers only.
 constexpr std::size_t k_max_depth = 64;
 
-Result<boost::json::value> parse(std::string_view text, std::string_view path) {
+boost::json::value parse_once(std::string_view text, boost::json::error_code& ec) {
   boost::json::parse_options options;
   options.max_depth = k_max_depth;
   // A vocabulary is a hundred thousand short strings: one arena instead of as many allocations.
   auto storage = boost::json::make_shared_resource<boost::json::monotonic_resource>(
       std::max<std::size_t>(text.size() * 3, 4096));
+  return boost::json::parse(text, ec, storage, options);
+}
+
+/// Infinity and NaN outside of strings become null: the reference's parser knows them, JSON does
+/// not.
+std::string without_python_words(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  while (!text.empty()) {
+    std::size_t n = 1;
+    if (quoted && text.front() == '\\' && text.size() > 1) n = 2;
+    if (text.front() == '"') quoted = !quoted;
+    const auto word = [&](std::string_view w) {
+      return !quoted && text.starts_with(w) ? w.size() : 0;
+    };
+    const std::size_t skip = std::max({word("-Infinity"), word("Infinity"), word("NaN")});
+    out += skip > 0 ? std::string_view("null") : text.substr(0, n);
+    text.remove_prefix(skip > 0 ? skip : n);
+  }
+  return out;
+}
+
+Result<boost::json::value> parse(std::string_view text, std::string_view path) {
   boost::json::error_code ec;
-  auto value = boost::json::parse(text, ec, storage, options);
-  if (ec) return fail(Errc::malformed, fmt::format("parsing '{}': {}", path, ec.message()));
-  return value;
+  auto value = parse_once(text, ec);
+  if (!ec) return value;
+  boost::json::error_code again;
+  if (text.find("Infinity") != std::string_view::npos ||
+      text.find("NaN") != std::string_view::npos) {
+    value = parse_once(without_python_words(text), again);
+    if (!again) return value;
+  }
+  return fail(Errc::malformed, fmt::format("parsing '{}': {}", path, ec.message()));
 }
 
 } // namespace

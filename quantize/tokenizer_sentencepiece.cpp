@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 // Ids run from 0 to vocab_size - 1 of the configuration. The model's pieces come first, then
@@ -18,7 +19,50 @@ constexpr float k_padding_score = -10000.0F;
 constexpr float k_added_score = -1000.0F;
 constexpr std::string_view k_model = "tokenizer.model";
 
-/// The reference drops what lies beyond the embedding, and the model then cannot say those tokens.
+/// Whether the repository needs a token: it ends or begins texts, pads, or stands in the template.
+Result<bool> is_needed(const TokenizerContext& context, std::uint64_t id, std::string_view text) {
+  MODELD_ASSIGN(const auto* settings, context.files.object("tokenizer_config.json"));
+  MODELD_ASSIGN(const auto* config, context.files.object("config.json"));
+  for (const auto& type : SpecialTokens::default_types()) {
+    const auto* named =
+        settings == nullptr ? nullptr : settings->if_contains(fmt::format("{}_token", type));
+    if (named != nullptr && named->is_string() && named->get_string() == text) return true;
+    if (named != nullptr && named->is_object() &&
+        text_member(named->get_object(), "content") == text) {
+      return true;
+    }
+    const auto* number =
+        config == nullptr ? nullptr : config->if_contains(fmt::format("{}_token_id", type));
+    const auto own = whole_number(number);
+    if (own && *own >= 0 && static_cast<std::uint64_t>(*own) == id) return true;
+  }
+  if (settings == nullptr) return false;
+  std::vector<std::string> ignored;
+  MODELD_ASSIGN(const auto chat, load_chat_template(context.files, *settings, ignored));
+  if (chat.text && chat.text->find(text) != std::string::npos) return true;
+  return std::any_of(chat.named.begin(), chat.named.end(), [&](const auto& named) {
+    return named.second.find(text) != std::string::npos;
+  });
+}
+
+/// An added token beyond the embedding is left out, unless the repository needs it.
+Result<void> check_added(const TokenizerContext& context, std::string_view file, std::uint64_t id,
+                         std::uint64_t size, std::string_view text) {
+  MODELD_ASSIGN(const bool needed, is_needed(context, id, text));
+  const std::string message =
+      fmt::format("token '{}' of '{}' has id {}, beyond vocab_size {}", text, file, id, size);
+  if (needed && !context.request.force) {
+    return fail(Errc::conflict,
+                fmt::format("reading the vocabulary: {}, and the model uses it", message),
+                "correct vocab_size in config.json, or convert with --force to leave the token out "
+                "as the reference does");
+  }
+  context.warn(fmt::format("{}: left out", message));
+  return {};
+}
+
+/// The reference cuts the model's own pieces short where the embedding has fewer rows, and the
+/// model then cannot say those tokens.
 Result<void> check_range(const TokenizerContext& context, std::string_view file, std::uint64_t id,
                          std::uint64_t size) {
   const std::string text =
@@ -43,31 +87,12 @@ Result<std::uint64_t> vocabulary_size(const TokenizerContext& context, std::size
   return padded_vocab_size(context, *size);
 }
 
-Result<void> apply_added_tokens(const TokenizerContext& context, Vocabulary& vocabulary) {
-  constexpr std::string_view k_file = "added_tokens.json";
-  MODELD_ASSIGN(const auto* added, context.files.object(k_file));
-  if (added == nullptr) return {};
-  for (const auto& [text, value] : *added) {
-    const auto id = whole_number(&value);
-    if (!id || *id < 0) {
-      return fail(Errc::malformed,
-                  fmt::format("reading '{}': '{}' has no id", k_file, std::string_view(text)));
-    }
-    const auto at = static_cast<std::uint64_t>(*id);
-    if (at >= vocabulary.size()) {
-      MODELD_TRY(check_range(context, k_file, at, vocabulary.size()));
-      continue;
-    }
-    vocabulary.put(at, std::string(text), k_added_score, TokenType::user_defined);
-  }
-  return {};
-}
-
 Result<void> apply_decoder(const TokenizerContext& context, Vocabulary& vocabulary) {
   MODELD_ASSIGN(const auto tokens, added_tokens_decoder(context.files));
   for (const DecoderToken& token : tokens) {
     if (token.id >= vocabulary.size()) {
-      MODELD_TRY(check_range(context, "tokenizer_config.json", token.id, vocabulary.size()));
+      MODELD_TRY(check_added(context, "tokenizer_config.json", token.id, vocabulary.size(),
+                             token.content));
       continue;
     }
     if (token.special || looks_special(token.content)) {
@@ -81,6 +106,26 @@ Result<void> apply_decoder(const TokenizerContext& context, Vocabulary& vocabula
 }
 
 } // namespace
+
+Result<void> apply_added_tokens(const TokenizerContext& context, Vocabulary& vocabulary) {
+  constexpr std::string_view k_file = "added_tokens.json";
+  MODELD_ASSIGN(const auto* added, context.files.object(k_file));
+  if (added == nullptr) return {};
+  for (const auto& [text, value] : *added) {
+    const auto id = whole_number(&value);
+    if (!id || *id < 0) {
+      return fail(Errc::malformed,
+                  fmt::format("reading '{}': '{}' has no id", k_file, std::string_view(text)));
+    }
+    const auto at = static_cast<std::uint64_t>(*id);
+    if (at >= vocabulary.size()) {
+      MODELD_TRY(check_added(context, k_file, at, vocabulary.size(), std::string_view(text)));
+      continue;
+    }
+    vocabulary.put(at, std::string(text), k_added_score, TokenType::user_defined);
+  }
+  return {};
+}
 
 Result<std::vector<DecoderToken>> added_tokens_decoder(TokenizerFiles& files) {
   constexpr std::string_view k_file = "tokenizer_config.json";

@@ -71,6 +71,39 @@ Result<std::uint64_t> padded_vocab_size(const TokenizerContext& context, std::ui
 
 // The kinds. Each writes its keys, special tokens included, and sets result.tokens.
 Result<void> write_sentencepiece(const TokenizerContext& context);
+Result<void> write_bpe(const TokenizerContext& context);
+Result<void> write_llama_hf(const TokenizerContext& context);
+Result<void> write_phi3(const TokenizerContext& context);
+Result<void> write_arctic(const TokenizerContext& context);
+Result<void> write_internlm2(const TokenizerContext& context);
+Result<void> write_internlm3(const TokenizerContext& context);
+Result<void> write_gemma4(const TokenizerContext& context);
+Result<void> write_xverse(const TokenizerContext& context);
+Result<void> write_wordpiece(const TokenizerContext& context);
+Result<void> write_xlm_roberta(const TokenizerContext& context);
+Result<void> write_roberta(const TokenizerContext& context);
+Result<void> write_jina_bert(const TokenizerContext& context);
+Result<void> write_t5(const TokenizerContext& context);
+Result<void> write_tekken(const TokenizerContext& context);
+Result<void> write_rwkv(const TokenizerContext& context);
+Result<void> write_qwen(const TokenizerContext& context);
+Result<void> write_kimi_ranks(const TokenizerContext& context);
+Result<void> write_hunyuan_ranks(const TokenizerContext& context);
+Result<void> write_plamo2(const TokenizerContext& context);
+
+/// tokenizer.ggml.token_type_count: the configuration's type_vocab_size or `otherwise`.
+void write_token_type_count(const TokenizerContext& context, std::uint32_t otherwise);
+/// tokenizer.ggml.add_space_prefix, where tokenizer_config.json has add_prefix_space.
+Result<void> write_prefix_space(const TokenizerContext& context);
+
+/// Whether there is a tokenizer.json that is a SentencePiece vocabulary in another form.
+Result<bool> is_llama_hf(TokenizerFiles& files);
+class HfTokenizer;
+/// Tokens and types by id; "[PADn]" for ids that nobody has. conflict where vocab_size is too
+/// small.
+Result<Vocabulary> base_vocabulary(const TokenizerContext& context, const HfTokenizer& tokenizer);
+/// added_tokens.json over a SentencePiece vocabulary.
+Result<void> apply_added_tokens(const TokenizerContext& context, Vocabulary& vocabulary);
 
 /// Special tokens once more, with these types and ids only.
 Result<void> write_second_round(const TokenizerContext& context,

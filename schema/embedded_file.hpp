@@ -22,4 +22,9 @@ namespace architectures {
 std::span<const EmbeddedFile> files();
 } // namespace architectures
 
+namespace tokenizers {
+/// pre_tokenizer_definitions.json, pre_tokenizers.json and tokenizer_classes.json.
+std::span<const EmbeddedFile> files();
+} // namespace tokenizers
+
 } // namespace modeld

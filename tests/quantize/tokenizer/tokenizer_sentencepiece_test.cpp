@@ -122,6 +122,97 @@ TEST_CASE("read_tokenizer refuses a vocabulary cut short unless forced",
   CHECK(result->warnings.size() == 1);
 }
 
+TEST_CASE("read_tokenizer leaves an added token beyond the rows out, unless the model uses it",
+          "[quantize][tokenizer][A04]") {
+  MemoryFiles files("m", {{"tokenizer.model", small_model()},
+                          {"config.json", "{}"},
+                          {"added_tokens.json", R"({"<pad>": 4})"}});
+  TokenizerRule rule;
+  rule.kind = TokenizerKind::sentencepiece;
+  const boost::json::object config{{"vocab_size", 4}};
+  const auto dropped = read_tokenizer(files, config, rule, {});
+  REQUIRE(dropped);
+  CHECK(dropped->tokens == 4);
+  REQUIRE(dropped->warnings.size() == 1);
+  CHECK(dropped->warnings[0].find("'<pad>'") != std::string::npos);
+  SECTION("as pad") {
+    files.put("tokenizer_config.json", R"({"pad_token": "<pad>"})");
+  }
+  SECTION("in the chat template") {
+    files.put("tokenizer_config.json", R"({"chat_template": "{{ m }}<pad>"})");
+  }
+  SECTION("by its id") {
+    files.put("config.json", R"({"eos_token_id": 4})");
+  }
+  const auto refused = read_tokenizer(files, config, rule, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("'<pad>'") != std::string::npos);
+}
+
+TEST_CASE("read_tokenizer gives every row without a token a placeholder",
+          "[quantize][tokenizer][A03]") {
+  MemoryFiles files("m", {{"tokenizer.model", small_model()},
+                          {"config.json", "{}"},
+                          {"added_tokens.json", R"({"<x>": 6})"}});
+  TokenizerRule rule;
+  rule.kind = TokenizerKind::sentencepiece;
+  const auto result = read_tokenizer(files, boost::json::object{{"vocab_size", 8}}, rule, {});
+  REQUIRE(result);
+  const auto* tokens = std::get_if<GgufArray>(find_kv(result->kv, "tokenizer.ggml.tokens"));
+  REQUIRE(tokens != nullptr);
+  const auto& texts = std::get<std::vector<std::string>>(*tokens);
+  CHECK(texts == std::vector<std::string>{"<unk>", "<s>", "</s>",
+                                          "\u2581"
+                                          "a",
+                                          "[PAD4]", "[PAD5]", "<x>", "[PAD7]"});
+}
+
+TEST_CASE("read_tokenizer takes the chat template of chat_template.jinja and says who won",
+          "[quantize][tokenizer][A06]") {
+  MemoryFiles files("m", {{"tokenizer.model", small_model()},
+                          {"config.json", "{}"},
+                          {"tokenizer_config.json", R"({"add_bos_token": true})"},
+                          {"chat_template.jinja", "{{ 'é 日本' }}\r\n"}});
+  TokenizerRule rule;
+  rule.kind = TokenizerKind::sentencepiece;
+  const auto result = read_tokenizer(files, {}, rule, {});
+  REQUIRE(result);
+  CHECK(std::get<std::string>(*find_kv(result->kv, "tokenizer.chat_template")) ==
+        "{{ 'é 日本' }}\n");
+  files.put("tokenizer_config.json", R"({"chat_template": "other"})");
+  const auto both = read_tokenizer(files, {}, rule, {});
+  REQUIRE(both);
+  CHECK(std::get<std::string>(*find_kv(both->kv, "tokenizer.chat_template")) == "other");
+  CHECK(both->warnings.size() == 1);
+}
+
+TEST_CASE("read_tokenizer takes lists of end ids and says where they disagree",
+          "[quantize][tokenizer][A13]") {
+  MemoryFiles files("m", {{"tokenizer.model", small_model()},
+                          {"config.json", R"({"eos_token_id": 1})"},
+                          {"generation_config.json", R"({"eos_token_id": [1, 2]})"}});
+  TokenizerRule rule;
+  rule.kind = TokenizerKind::sentencepiece;
+  const auto result = read_tokenizer(files, {}, rule, {});
+  REQUIRE(result);
+  CHECK(std::get<std::uint32_t>(*find_kv(result->kv, "tokenizer.ggml.eos_token_id")) == 1);
+  REQUIRE(result->warnings.size() == 1);
+  CHECK(result->warnings[0].find("[1,2]") != std::string::npos);
+}
+
+TEST_CASE("read_tokenizer names the missing half of an older tokenizer",
+          "[quantize][tokenizer][A12]") {
+  MemoryFiles files("m", {{"vocab.json", R"({"a": 0})"},
+                          {"config.json", R"({"model_type": "gpt2"})"},
+                          {"tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})"}});
+  TokenizerRule rule;
+  rule.kind = TokenizerKind::bpe;
+  const auto result = read_tokenizer(files, {}, rule, {});
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::not_found);
+  CHECK(result.error().message.find("merges.txt is not") != std::string::npos);
+}
+
 TEST_CASE("read_tokenizer says which files are missing", "[quantize][tokenizer]") {
   MemoryFiles files("m", {{"config.json", "{}"}});
   TokenizerRule rule;
