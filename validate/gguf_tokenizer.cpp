@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary inside of a GGUF file: GX-01 to GX-08.
+#include "validate/chat_template_scan.hpp"
 #include "validate/escape.hpp"
 #include "validate/gguf_model.hpp"
 
@@ -150,10 +151,20 @@ void check_charsmap(const GgufModelView& model, Report& report) {
                              length, map->count));
 }
 
+/// tokenizer.chat_template and its named siblings are rendered by runtimes like any other (TK-11).
+void check_chat_templates(const GgufModelView& model, Report& report) {
+  for (const GgufKvView& item : model.header().kv) {
+    if (!item.key.starts_with("tokenizer.chat_template")) continue;
+    if (const auto text = item.value.as_string())
+      scan_chat_template(*text, item.key, Limits{}, report);
+  }
+}
+
 } // namespace
 
 void check_gguf_tokenizer(const GgufModelView& model, Report& report) {
   check_charsmap(model, report);
+  check_chat_templates(model, report);
   const GgufValueView* tokens = tokenizer_key(model, "tokens");
   if (tokens == nullptr) return;
   if (!tokens->is_array() || tokens->element != T::string) {

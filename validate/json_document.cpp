@@ -86,7 +86,7 @@ JsonValue::Iterator JsonValue::end() const {
 }
 
 JsonDocument JsonDocument::parse(std::string_view text, JsonReader::NonFinite non_finite,
-                                 std::size_t max_depth) {
+                                 std::size_t max_depth, std::size_t max_values) {
   JsonDocument document;
   std::size_t shift = 0;
   if (text.starts_with(k_mark)) {
@@ -100,8 +100,10 @@ JsonDocument JsonDocument::parse(std::string_view text, JsonReader::NonFinite no
     return document;
   }
   JsonReader reader(text, max_depth, non_finite);
-  if (!document.build(text, reader)) {
-    document.fault_ = reader.fault();
+  if (!document.build(text, reader, max_values)) {
+    document.fault_ = reader.fault().empty()
+                          ? "more values than the limit of " + std::to_string(max_values)
+                          : reader.fault();
     document.fault_offset_ = shift + reader.offset();
     document.nodes_.clear();
   }
@@ -115,7 +117,7 @@ std::string_view JsonDocument::keep(std::string_view text, std::string_view whol
   return *kept_.back();
 }
 
-bool JsonDocument::build(std::string_view text, JsonReader& reader) {
+bool JsonDocument::build(std::string_view text, JsonReader& reader, std::size_t max_values) {
   std::vector<std::uint32_t> open;
   std::string_view name;
   for (;;) {
@@ -137,6 +139,7 @@ bool JsonDocument::build(std::string_view text, JsonReader& reader) {
     default:
       break;
     }
+    if (nodes_.size() >= max_values) return false;
     if (!open.empty()) ++nodes_[open.back()].count;
     Node node;
     node.kind = token;

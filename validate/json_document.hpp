@@ -70,7 +70,7 @@ private:
 };
 
 /// A JSON text as a flat tree with the place of every value and the members that stand twice. Views
-/// into the text where nothing was escaped; the text must outlive it. At most 2^32 - 1 values.
+/// into the text where nothing was escaped; the text must outlive it.
 class JsonDocument {
 public:
   struct Duplicate {
@@ -80,7 +80,10 @@ public:
 
   static JsonDocument parse(std::string_view text,
                             JsonReader::NonFinite non_finite = JsonReader::NonFinite::refuse,
-                            std::size_t max_depth = 64);
+                            std::size_t max_depth = 64, std::size_t max_values = k_max_values);
+
+  /// A value takes about 60 bytes here and two in a text: this bounds what a hostile one costs.
+  static constexpr std::size_t k_max_values = 8'000'000;
 
   JsonDocument() = default;
   JsonDocument(JsonDocument&&) = default;
@@ -110,7 +113,7 @@ private:
     std::string_view text;
   };
 
-  bool build(std::string_view text, JsonReader& reader);
+  bool build(std::string_view text, JsonReader& reader, std::size_t max_values);
   std::string_view keep(std::string_view text, std::string_view whole);
   void find_duplicates(std::uint32_t object);
 

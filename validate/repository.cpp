@@ -6,6 +6,7 @@
 #include "validate/gguf_model.hpp"
 #include "validate/gguf_split.hpp"
 #include "validate/repository_check.hpp"
+#include "validate/repository_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -37,13 +38,14 @@ bool in_top_folder(std::string_view path) {
 }
 
 /// Shards against their index, and the choice of the weight files.
-void check_weights(const FileSet& files, const CheckOptions& options, FindingsByFile& findings) {
+std::vector<std::string> check_weights(const FileSet& files, const CheckOptions& options,
+                                       FindingsByFile& findings) {
   const auto& entries = files.entries();
   const bool any = std::any_of(entries.begin(), entries.end(), [](const FileSet::Entry& entry) {
     return in_top_folder(entry.path) && (entry.path.ends_with(".safetensors") ||
                                          entry.path.ends_with(".safetensors.index.json"));
   });
-  if (!any) return;
+  if (!any) return {};
   auto set = check_weight_set(files, options.profile, WeightLayout::hugging_face, options.limits);
   Report fresh(set.report.path(), options.profile);
   for (const Finding& finding : set.report.findings()) {
@@ -59,6 +61,36 @@ void check_weights(const FileSet& files, const CheckOptions& options, FindingsBy
     fresh.add(finding.rule, finding.severity, finding.offset, finding.message, finding.hint);
   }
   findings.take(std::move(fresh));
+  return set.value ? set.value->selection.files : std::vector<std::string>{};
+}
+
+/// Configuration, tokenizer and weights against each other (RC, TK).
+void check_facts(const FileSet& files, const CheckOptions& options,
+                 const std::vector<std::string>& weights, FindingsByFile& findings) {
+  RepositoryFacts facts{files, options};
+  bool whole = true;
+  for (const std::string& name : weights) {
+    const FileState* state = findings.find(name);
+    if (state != nullptr && state->safetensors)
+      facts.tensors.add(state->checked.path, *state->safetensors);
+    else
+      whole = false;
+  }
+  Report report(".", options.profile);
+  read_repository_facts(facts, report);
+  check_tokenizer_files(facts, report);
+  check_config_rope(facts, report);
+  check_special_ids(facts, report);
+  if (!whole) {
+    report.set_path(".");
+    report.note("RC-29", std::nullopt,
+                "configuration and weights were not compared, because a weight file was rejected");
+  } else if (facts.config.root().is_object() && !weights.empty()) {
+    check_config_shapes(facts, report);
+    check_config_layers(facts, report);
+    check_packed_weights(facts, report);
+  }
+  findings.take(std::move(report));
 }
 
 /// Split files against each other, then each GGUF model against itself.
@@ -177,7 +209,8 @@ std::vector<CheckedFile> check_repository(const FileSet& files, const CheckOptio
   in_parallel(entries.size(), options.threads,
               [&](std::size_t i) { states[i] = check_single_file(files, entries[i], options); });
   FindingsByFile findings(states);
-  check_weights(files, options, findings);
+  const std::vector<std::string> weights = check_weights(files, options, findings);
+  check_facts(files, options, weights, findings);
   check_gguf_models(states, options, findings);
   check_pickles(states, options, findings);
   if (options.data) scan_data(files, states, options);
