@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/check_input.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/safe_json.hpp"
 #include "daemon/terminal_text.hpp"
 #include "daemon/work_progress.hpp"
 #include "validate/escape.hpp"
@@ -134,7 +135,7 @@ Result<int> check(CommandContext& context, const Options& given) {
     else
       print(context.out, file, given.all);
   }
-  if (context.out.json()) context.out.result(json::object{{"files", std::move(list)}});
+  if (context.out.json()) context.out.result(safe_json(json::object{{"files", std::move(list)}}));
   context.out.message(fmt::format("{} files: {} rejected, {} with warnings", totals.files,
                                   totals.rejected, totals.warned));
   return totals.rejected > 0 ? info(Errc::malformed).exit_status : 0;

@@ -22,6 +22,7 @@ constexpr AddCommand k_commands[] = {
     add_cancel,
     add_usage,
     add_check,
+    add_inspect,
     add_convert,
     add_quantize,
     add_split,
