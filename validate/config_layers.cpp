@@ -11,6 +11,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <vector>
 
 namespace modeld::validate {
 namespace {
@@ -96,11 +97,17 @@ void check_odd_layers(const RepositoryFacts& facts, const Layers& layers, Report
       ++counts[suffix];
   const std::uint64_t first = layers.begin()->first;
   const std::uint64_t last = layers.rbegin()->first;
+  // What one layer lacks; a layer that lacks several is of another kind (hybrid models).
+  std::map<std::uint64_t, std::vector<std::string_view>> lacks;
   for (const auto& [suffix, count] : counts) {
     if (count != layers.size() - 1 || suffix.find("experts.") != std::string_view::npos) continue;
-    for (const auto& [index, layer] : layers) {
-      // First and last layers differ by design: dense ones, predictors, shared norms.
-      if (layer.suffixes.contains(suffix) || index == first || index == last) continue;
+    for (const auto& [index, layer] : layers)
+      if (!layer.suffixes.contains(suffix)) lacks[index].push_back(suffix);
+  }
+  for (const auto& [index, suffixes] : lacks) {
+    // First and last layers differ by design: dense ones, predictors, shared norms.
+    if (suffixes.size() > 1 || index == first || index == last) continue;
+    for (const std::string_view suffix : suffixes) {
       report.warn(
           "RC-25", std::nullopt,
           fmt::format("layer {} has no {}, every other layer has one", index, quoted(suffix)));
@@ -139,12 +146,23 @@ void check_experts(const RepositoryFacts& facts, const Layers& layers, Report& r
   }
 }
 
+/// Whether there is such a tensor; "language_model." may stand anywhere in a name or nowhere.
+bool contains(const RepositoryFacts& facts, const std::string& name) {
+  constexpr std::string_view k_word = "language_model.";
+  if (facts.tensors.contains(name)) return true;
+  const std::size_t at = name.find(k_word);
+  if (at == std::string::npos) return false;
+  std::string plain = name;
+  plain.erase(at, k_word.size());
+  return facts.tensors.contains(plain) || facts.tensors.contains(std::string(k_word) + plain);
+}
+
 /// RC-29: what a layer of the llama kind cannot do without.
 void check_required(const RepositoryFacts& facts, const Layers& layers, Report& report) {
   if (!facts.is_llama_kind() || facts.quantized || facts.embedding == nullptr || layers.empty())
     return;
   const auto need = [&](const std::string& name) {
-    if (!facts.tensors.contains(name) && !report.full())
+    if (!contains(facts, name) && !report.full())
       report.error("RC-29", std::nullopt,
                    fmt::format("tensor {} is missing, models of type {} have it", quoted(name),
                                quoted(facts.model_type)),

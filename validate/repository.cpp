@@ -65,9 +65,8 @@ std::vector<std::string> check_weights(const FileSet& files, const CheckOptions&
 }
 
 /// Configuration, tokenizer and weights against each other (RC, TK).
-void check_facts(const FileSet& files, const CheckOptions& options,
-                 const std::vector<std::string>& weights, FindingsByFile& findings) {
-  RepositoryFacts facts{files, options};
+void check_facts(RepositoryFacts& facts, const std::vector<std::string>& weights,
+                 FindingsByFile& findings) {
   bool whole = true;
   for (const std::string& name : weights) {
     const FileState* state = findings.find(name);
@@ -76,7 +75,7 @@ void check_facts(const FileSet& files, const CheckOptions& options,
     else
       whole = false;
   }
-  Report report(".", options.profile);
+  Report report(".", facts.options.profile);
   read_repository_facts(facts, report);
   check_tokenizer_files(facts, report);
   check_config_rope(facts, report);
@@ -94,8 +93,9 @@ void check_facts(const FileSet& files, const CheckOptions& options,
 }
 
 /// Split files against each other, then each GGUF model against itself.
-void check_gguf_models(const std::vector<FileState>& states, const CheckOptions& options,
+void check_gguf_models(const std::vector<FileState>& states, const RepositoryFacts& facts,
                        FindingsByFile& findings) {
+  const CheckOptions& options = facts.options;
   std::vector<SplitPart> parts;
   for (const FileState& state : states)
     if (state.gguf) parts.push_back({state.checked.path, &*state.gguf});
@@ -108,6 +108,7 @@ void check_gguf_models(const std::vector<FileState>& states, const CheckOptions&
       view.add_tensors(*model[i].header);
     Report report(std::string(model.front().path), options.profile);
     check_gguf_model(view, report);
+    check_gguf_beside_checkpoint(facts, view, report);
     findings.take(std::move(report));
   }
 }
@@ -210,8 +211,9 @@ std::vector<CheckedFile> check_repository(const FileSet& files, const CheckOptio
               [&](std::size_t i) { states[i] = check_single_file(files, entries[i], options); });
   FindingsByFile findings(states);
   const std::vector<std::string> weights = check_weights(files, options, findings);
-  check_facts(files, options, weights, findings);
-  check_gguf_models(states, options, findings);
+  RepositoryFacts facts(files, options);
+  check_facts(facts, weights, findings);
+  check_gguf_models(states, facts, findings);
   check_pickles(states, options, findings);
   if (options.data) scan_data(files, states, options);
   std::vector<CheckedFile> checked;

@@ -78,10 +78,14 @@ void read_repository_facts(RepositoryFacts& facts, Report& report);
 // The rules, by what they look at. Each sets the report's path to the file that it is about.
 void check_config_shapes(const RepositoryFacts& facts,
                          Report& report); ///< RC-10 to RC-16, RC-20 to RC-22
-void check_config_layers(const RepositoryFacts& facts, Report& report);   ///< RC-23 to RC-29
-void check_config_rope(const RepositoryFacts& facts, Report& report);     ///< RC-28
-void check_packed_weights(const RepositoryFacts& facts, Report& report);  ///< RC-30, RC-31
-void check_special_ids(const RepositoryFacts& facts, Report& report);     ///< RC-40
+void check_config_layers(const RepositoryFacts& facts, Report& report);  ///< RC-23 to RC-29
+void check_config_rope(const RepositoryFacts& facts, Report& report);    ///< RC-28
+void check_packed_weights(const RepositoryFacts& facts, Report& report); ///< RC-30, RC-31
+void check_special_ids(const RepositoryFacts& facts, Report& report);    ///< RC-40
+class GgufModelView;
+/// GX-20, GX-21
+void check_gguf_beside_checkpoint(const RepositoryFacts& facts, const GgufModelView& model,
+                                  Report& report);
 void check_tokenizer_files(const RepositoryFacts& facts, Report& report); ///< TK-01 to TK-13
 
 } // namespace modeld::validate

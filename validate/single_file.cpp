@@ -50,6 +50,20 @@ void check_json_file(std::span<const std::byte> bytes, std::string_view path,
                 fmt::format("member {} stands twice", quoted(twice.front().name)));
 }
 
+/// RC-41: programs and archives have no business in a model's folder.
+void check_stray(ContentKind kind, std::string_view path, Report& report) {
+  const bool program = kind == ContentKind::executable || kind == ContentKind::llamafile ||
+                       is_any(path, {".exe", ".dll", ".so", ".sh", ".bat", ".cmd", ".ps1", ".jar"});
+  const bool archive = kind == ContentKind::zip || kind == ContentKind::tar ||
+                       kind == ContentKind::gzip || kind == ContentKind::xz ||
+                       kind == ContentKind::zstd || kind == ContentKind::bzip2 ||
+                       kind == ContentKind::seven_zip || kind == ContentKind::rar;
+  if (program || (archive && !is_unsafe_weight_name(path)))
+    report.warn("RC-41", std::nullopt,
+                fmt::format("{} is {}; nothing here uses it", quoted(base_name(path)),
+                            program ? "a program" : describe(kind)));
+}
+
 /// Anything else: only what it must not be.
 void check_other_file(const FileEnds& ends, std::string_view path, FileState& state) {
   Report& report = state.checked.report;
@@ -80,6 +94,7 @@ void check_other_file(const FileEnds& ends, std::string_view path, FileState& st
       report.error("GN-02", 0, "the file is empty", "download it again");
     break;
   default:
+    check_stray(kind, path, report);
     if (!is_unsafe_weight_name(path)) return;
     if (kind == ContentKind::error_page || kind == ContentKind::seven_zip ||
         kind == ContentKind::gzip || kind == ContentKind::xz || kind == ContentKind::bzip2 ||

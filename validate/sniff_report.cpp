@@ -105,13 +105,11 @@ bool report_wrong_content(const FileEnds& ends, ContentKind expected, Report& re
 }
 
 bool is_unsafe_weight_name(std::string_view path) {
-  constexpr std::array<std::string_view, 21> k_extensions{
+  // Not ".model": vocabularies have that name, and a pickle of that name is known by its content.
+  constexpr std::array<std::string_view, 20> k_extensions{
       ".bin",    ".pt",   ".pth",      ".ckpt", ".pkl", ".pickle", ".p",
       ".joblib", ".dill", ".dat",      ".npy",  ".npz", ".h5",     ".hdf5",
-      ".keras",  ".pb",   ".pdparams", ".ot",   ".mar", ".data",   ".model"};
-  if (path.ends_with("tokenizer.model") || path.ends_with("spiece.model") ||
-      path.ends_with("sentencepiece.bpe.model"))
-    return false; // SentencePiece, read by our own parser
+      ".keras",  ".pb",   ".pdparams", ".ot",   ".mar", ".data"};
   return std::any_of(k_extensions.begin(), k_extensions.end(),
                      [&](std::string_view extension) { return path.ends_with(extension); });
 }

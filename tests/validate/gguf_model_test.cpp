@@ -27,18 +27,17 @@ struct Split {
   std::string count;
   std::string tensors;
   std::string name = "a";
-  bool first = false;
+  std::string arch; ///< a key of its own
 
   explicit Split(int number)
       : no(w.kv("split.no", 2, w.u16(static_cast<std::uint64_t>(number)))),
         count(w.kv("split.count", 2, w.u16(2))), tensors(w.kv("split.tensors.count", 5, w.i32(2))),
-        name(number == 0 ? "a" : "b"), first(number == 0) {}
+        name(number == 0 ? "a" : "b"), arch(number == 0 ? w.arch() : "") {}
 
   std::string str() const {
     Gguf file = good();
     file.kvs.clear();
-    if (first) file.kvs.push_back(w.arch());
-    for (const std::string& kv : {no, count, tensors})
+    for (const std::string& kv : {arch, no, count, tensors})
       if (!kv.empty()) file.kvs.push_back(kv);
     file.tis = {w.ti(name, {8}, 0, 0)};
     return file.str();
@@ -91,6 +90,10 @@ TEST_CASE("check_repository gives the verdicts of SP-T01 to SP-T12 (split files)
     one.count = w.kv("split.count", 2, w.u16(count));
     expect_row("SP-T11", {{"m.gguf", one.str()}}, "ACCEPT");
   }
+  changed = second;
+  changed.tensors = w.kv("split.tensors.count", 5, w.i32(2));
+  changed.arch = w.arch("qwen2");
+  expect_row("SP-08", split(first, changed), "WARN SP-08");
   expect_row("SP-T12", {{"x.gguf.part1of2", good().str().substr(0, 60)}}, "REJECT SP-10");
   expect_row("SP-10", {{"x.gguf-split-a", good().str().substr(0, 60)}}, "REJECT SP-10");
   expect_row("SP-10", {{"x.gguf.001", good().str().substr(0, 60)}}, "REJECT SP-10");
@@ -229,6 +232,25 @@ TEST_CASE(
   layers.set("llama.attention.head_count_kv",
              w.kv("llama.attention.head_count_kv", 9, w.arr(5, 2, w.i32(1) + w.i32(1))));
   expect_row("D14 GX-14", model(layers), "REJECT GX-14");
+}
+
+TEST_CASE("check_repository notes a file type that the tensors do not have (GX-16)",
+          "[validate][gguf][model][GX-16]") {
+  Tiny tiny;
+  tiny.set("general.file_type", w.kv_u32("general.file_type", 15));
+  CHECK(check_all(model(tiny)).has("GX-16", Severity::info));
+}
+
+TEST_CASE("check_repository gives the hint for splits of another alignment (SP-11)",
+          "[validate][gguf][split][SP-11]") {
+  Gguf file = good();
+  file.kvs.push_back(w.kv_u32("general.alignment", 64));
+  file.align = 64;
+  file.tis = {w.ti("a", {8}, 0, 0), w.ti("b", {8}, 0, 32)};
+  file.data = zeros(64);
+  const Report report = check_all({{"m.gguf", file.str()}});
+  REQUIRE(report.has("GG-40", Severity::error));
+  CHECK(report.findings().front().hint.find("split tools pad with 32") != std::string::npos);
 }
 
 TEST_CASE("check_repository checks adapters", "[validate][gguf][model][GX-17]") {

@@ -2,6 +2,7 @@
 // Configuration, tokenizer and weights against each other: RC and TK rows of validation.md 6.5.
 #include "validate/repository.hpp"
 
+#include "gguf_builder.hpp"
 #include "hf_repository.hpp"
 
 #include <catch2/catch.hpp>
@@ -206,4 +207,49 @@ TEST_CASE("check_repository finds every way of a template into the renderer (TK-
         "{# os.system #}plain text about __init__ and config",
         "{{ tool | tojson(indent=4) }}{% macro m(x) %}{{ x }}{% endmacro %}{{ m(1) }}"})
     expect_row(text, with_template(text).files(), "ACCEPT");
+}
+
+TEST_CASE("check_repository warns of programs and archives in a repository (RC-41)",
+          "[validate][repository][RC-41]") {
+  for (const auto& [name, text] : Files{{"setup.sh", "echo"},
+                                        {"tool", std::string("\x7F"
+                                                             "ELF") +
+                                                     zeros(60)},
+                                        {"assets.tar", zeros(257) + "ustar" + zeros(300)},
+                                        {"assets.zip", std::string("PK\x03\x04") + zeros(60)}}) {
+    HfRepository repo;
+    repo.other[name] = text;
+    expect_row(name, repo.files(), "WARN RC-41");
+  }
+}
+
+TEST_CASE("check_repository compares a GGUF file with the checkpoint beside it (GX-20, GX-21)",
+          "[validate][repository][GX-20][GX-21]") {
+  const GgufWriter w;
+  Tiny tiny; // 32 wide, 8 rows, one layer
+  tiny.set("tokenizer.chat_template", w.kv_str("tokenizer.chat_template", "{{ a }}"));
+  HfRepository repo;
+  repo.other["tiny.gguf"] = tiny.str();
+  expect_row("GX-21", repo.files(), "WARN GX-21");
+  repo.other["chat_template.jinja"] = "{{ b }}";
+  expect_row("GX-20", repo.files(), "WARN GX-20");
+  repo.other["chat_template.jinja"] = "{{ a }}";
+  CHECK_FALSE(check_all(repo.files()).has("GX-20"));
+}
+
+TEST_CASE("check_repository refuses a file that cannot be read (GN-01)", "[validate][GN-01]") {
+  class Broken final : public FileSet {
+  public:
+    std::string_view name() const override { return "broken"; }
+    const std::vector<Entry>& entries() const override { return entries_; }
+    Result<std::span<const std::byte>> bytes(std::string_view) const override {
+      return fail(Errc::denied, "reading 'model.gguf': permission denied");
+    }
+
+  private:
+    std::vector<Entry> entries_{{"model.gguf", 10}};
+  };
+  const auto files = check_repository(Broken(), CheckOptions{});
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].report.has("GN-01", Severity::error));
 }

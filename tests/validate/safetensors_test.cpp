@@ -130,3 +130,17 @@ TEST_CASE("check_safetensors keeps control characters of names out of its messag
   }
   CHECK(escaped);
 }
+
+TEST_CASE("check_safetensors notes what is lawful and unusual (ST-36, ST-37, ST-38)",
+          "[validate][safetensors][ST-36][ST-37][ST-38]") {
+  const std::string file =
+      st(object({"\"__metadata__\":{\"format\":\"odd\"}", entry("none", "F32", "[0,4]", "0", "0"),
+                 entry("scalar", "U8", "[]", "0", "1")}),
+         zeros(1));
+  const auto checked = check_safetensors(bytes_of(file), file.size(), "m");
+  INFO(list(checked.report));
+  CHECK(checked.accepted());
+  CHECK(checked.report.has("ST-36", Severity::info));
+  CHECK(checked.report.has("ST-38", Severity::info));
+  CHECK(checked.value->find("scalar")->elements() == 1);
+}
