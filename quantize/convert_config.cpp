@@ -256,19 +256,30 @@ const json::value* ConfigScope::find(std::string_view name) const {
 }
 
 const json::value* ConfigScope::find_large(std::string_view name) const {
-  if (name != "tokenizer_json_tokens" || !files_->contains("tokenizer.json")) return nullptr;
+  const auto keep = [&](json::value value) {
+    return &locals_.insert_or_assign(std::string(name), std::move(value)).first->second;
+  };
+  if (name == "readme" && files_->contains("README.md")) {
+    const auto bytes = files_->bytes("README.md");
+    if (!bytes) return nullptr;
+    return keep(
+        json::value(std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size())));
+  }
+  const bool vocabulary = name == "tokenizer_vocab";
+  if ((!vocabulary && name != "tokenizer_json_tokens") || !files_->contains("tokenizer.json")) {
+    return nullptr;
+  }
   const auto file = read_json(*files_, "tokenizer.json");
   if (!file) return nullptr;
-  std::int64_t count = 0;
-  if (const json::object* model = member_object(*file, "model")) {
-    const json::object* vocab = member_object(*model, "vocab");
-    if (vocab != nullptr) count += static_cast<std::int64_t>(vocab->size());
-  }
+  const json::object* model = member_object(*file, "model");
+  const json::object* vocab = model == nullptr ? nullptr : member_object(*model, "vocab");
+  if (vocabulary) return keep(vocab == nullptr ? json::value(nullptr) : json::value(*vocab));
+  std::int64_t count = vocab == nullptr ? 0 : static_cast<std::int64_t>(vocab->size());
   const json::value* added = file->if_contains("added_tokens");
   if (added != nullptr && added->is_array()) {
     count += static_cast<std::int64_t>(added->get_array().size());
   }
-  return &locals_.insert_or_assign(std::string(name), json::value(count)).first->second;
+  return keep(json::value(count));
 }
 
 void ConfigScope::set(std::string name, json::value value) {

@@ -29,7 +29,8 @@ struct ModelConfig {
 };
 
 /// Names of rules: locals first, then facts, then the configuration, then facts that cost reading a
-/// large file (`tokenizer_json_tokens`: how many tokens tokenizer.json has).
+/// large file (`tokenizer_json_tokens`: how many tokens tokenizer.json has; `tokenizer_vocab`: its
+/// vocabulary by text; `readme`: the model card).
 class ConfigScope final : public ExprScope {
 public:
   explicit ConfigScope(const boost::json::object& values) : values_(&values) {}

@@ -248,7 +248,7 @@ bool known_op(std::string_view name) {
 }
 
 bool known_generator(std::string_view name) {
-  return name == "values" || name == "llama3_rope";
+  return name == "values" || name == "llama3_rope" || name == "llama3_rope_part";
 }
 
 Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops,
@@ -265,6 +265,12 @@ Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops,
 
 Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope) {
   if (by.name == "llama3_rope") return llama3_rope(scope);
+  if (by.name == "llama3_rope_part") {
+    MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));
+    MODELD_ASSIGN(const auto rotary, arguments.whole(0));
+    MODELD_ASSIGN(const auto head, arguments.whole(1));
+    return llama3_rope_part(scope, rotary, head);
+  }
   return generate_values(by, scope);
 }
 
