@@ -4,6 +4,7 @@
 #include "fetch/hub_client.hpp"
 #include "fetch/range_tuner.hpp"
 #include "fetch/request.hpp"
+#include "fetch/sink_writer.hpp"
 #include "fetch/transfer.hpp"
 
 #include <cstddef>
@@ -19,6 +20,7 @@ struct DownloadContext {
   const HubOptions& options;
   const Courier& courier;
   DownloadHost& host;
+  SinkWriter& writer;
   RepoId repo;
   GitOid commit;
   RangeTuner tuner;

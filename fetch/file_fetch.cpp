@@ -6,6 +6,11 @@
 #include <algorithm>
 
 namespace modeld::fetch {
+namespace {
+
+constexpr std::uint64_t k_inline = 1 << 20; // bytes of a file that is written on the spot
+
+} // namespace
 
 FileFetch::FileFetch(DownloadContext& context, std::size_t index, const Download& download,
                      std::vector<Url> sites)
@@ -18,6 +23,8 @@ FileFetch::FileFetch(DownloadContext& context, std::size_t index, const Download
 
 FileFetch::~FileFetch() {
   close_parts();
+  // What came in stays in the sink, for the next time.
+  context_.writer.drain(channel_);
 }
 
 unsigned FileFetch::running() const {
@@ -26,11 +33,15 @@ unsigned FileFetch::running() const {
   }));
 }
 
+bool FileFetch::waits_for_writer() const {
+  return state_ == State::working && written_ == file_.size && file_.size > k_inline;
+}
+
 unsigned FileFetch::advance(Clock::time_point now, unsigned spare) {
   pass_on();
   if (state_ != State::working) return 0;
   if (written_ == file_.size) { // empty, complete before the first request (C01), or done now
-    complete();
+    if (is_written()) complete();
     return 0;
   }
   if (!look_at_ranges()) return 0;
@@ -148,17 +159,34 @@ Result<void> FileFetch::on_restart(RangeFetch&) {
   context_.host.on_notice({Notice::Kind::restarted,
                            fmt::format("'{}' starts again from the first byte", file_.path),
                            {}});
+  return restart_sink();
+}
+
+Result<void> FileFetch::restart_sink() {
+  context_.writer.discard(channel_);
   MODELD_ASSIGN(sink_, context_.host.on_restart(index_));
   written_ = 0;
   context_.host.on_progress(index_, 0);
   return {};
 }
 
+/// Small files are not worth a change of threads.
 Result<void> FileFetch::write(std::span<const std::byte> bytes) {
-  MODELD_TRY(sink_->write(bytes));
+  if (file_.size <= k_inline) {
+    MODELD_TRY(sink_->write(bytes));
+  } else {
+    MODELD_TRY(context_.writer.write(channel_, *sink_, bytes));
+  }
   written_ += bytes.size();
   context_.host.on_progress(index_, written_);
   return {};
+}
+
+bool FileFetch::is_written() {
+  if (file_.size <= k_inline) return true;
+  const auto idle = context_.writer.idle(channel_);
+  if (!idle) fail_with(Error(idle.error()).context(fmt::format("downloading '{}'", file_.path)));
+  return idle && *idle;
 }
 
 void FileFetch::complete() {
@@ -168,21 +196,19 @@ void FileFetch::complete() {
     state_ = State::done;
     return;
   }
-  if (done.error().code != Errc::digest_mismatch || fetched_again_)
+  if (done.error().code != Errc::digest_mismatch || fetched_again_) {
     return fail_with(std::move(done).error());
-  // Once more from scratch, and from the next site where there is one; then as one range, since
-  // the parts of a file that a server mixes up come from one answer then.
+  }
+  // Once more from scratch, and from the next site where there is one; as one range, so that all
+  // of it comes from one answer.
   fetched_again_ = true;
   source_.site = std::min(source_.site + 1, source_.sites.size() - 1);
   source_.storage = {};
   source_.etag.clear();
   in_parts_ = false;
   context_.host.on_notice({Notice::Kind::restarted, done.error().message, {}});
-  auto sink = context_.host.on_restart(index_);
-  if (!sink) return fail_with(std::move(sink).error());
-  sink_ = *sink;
-  written_ = planned_ = 0;
-  context_.host.on_progress(index_, 0);
+  if (auto again = restart_sink(); !again) return fail_with(std::move(again).error());
+  planned_ = 0;
 }
 
 void FileFetch::fail_with(Error error) {

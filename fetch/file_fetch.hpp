@@ -29,6 +29,8 @@ public:
   State state() const { return state_; }
   const Error& error() const { return *error_; }
   unsigned running() const;
+  /// All bytes are here, some are still on their way to the sink.
+  bool waits_for_writer() const;
 
   /// One turn: passes on what is complete, starts what may start, opens up to `spare` more parts.
   /// The number of parts that were opened.
@@ -53,15 +55,18 @@ private:
   void pass_on();
   bool look_at_ranges();
   Result<void> write(std::span<const std::byte> bytes);
+  bool is_written();
   void complete();
+  Result<void> restart_sink();
   void fail_with(Error error);
 
   DownloadContext& context_;
   std::size_t index_;
   const ListedFile& file_;
   ByteSink* sink_;
+  SinkWriter::Channel channel_;
   FileSource source_;
-  std::uint64_t written_;      ///< bytes in the sink
+  std::uint64_t written_;      ///< bytes in the sink, or queued for it
   std::uint64_t planned_;      ///< end of the last part
   bool in_parts_ = false;      ///< cut into parts, not one range
   bool fetched_again_ = false; ///< after a wrong digest

@@ -21,6 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds k_step{50};
+constexpr std::size_t k_write_queue = 8 << 20; // bytes between network and sinks
 
 std::string user_agent(const HubOptions& options) {
   return options.user_agent.empty() ? fmt::format("modeld/{}", k_version) : options.user_agent;
@@ -245,6 +246,10 @@ public:
       file->excuse(now);
     }
   }
+  bool waits_for_writer() const {
+    return std::any_of(work_.begin(), work_.end(),
+                       [](const auto& file) { return file->waits_for_writer(); });
+  }
   /// When the first waiting request may go out; max() where none waits.
   Clock::time_point next_start() const {
     auto next = Clock::time_point::max();
@@ -298,10 +303,12 @@ Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
                             download.file.path, download.offset, download.file.size));
   }
   const Courier courier = impl_->courier(token);
+  SinkWriter writer(k_write_queue, [wire = &impl_->wire] { wire->wake(); });
   DownloadContext context{impl_->wire,
                           impl_->options,
                           courier,
                           host,
+                          writer,
                           repo,
                           commit,
                           RangeTuner(std::max(impl_->options.max_parallel, 1u)),
@@ -318,8 +325,8 @@ Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
     if (const auto debt = impl_->debt(now); debt > Clock::duration::zero()) {
       queue.excuse(now);
       host.sleep(std::min<Clock::duration>(debt, k_step));
-    } else if (queue.running() > 0) {
-      impl_->wire.step(k_step);
+    } else if (queue.running() > 0 || queue.waits_for_writer()) {
+      impl_->wire.step(k_step); // for the network, or for the writer
     } else if (const auto next = queue.next_start();
                next != Clock::time_point::max() && next > now) {
       host.sleep(std::min<Clock::duration>(next - now, k_step));

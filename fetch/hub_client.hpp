@@ -44,7 +44,7 @@ struct HubOptions {
   unsigned max_parallel = 8;                 ///< files at once, and ranges of all files
   unsigned max_ranges = 8;                   ///< ranges of one file at once, as far as they help
   std::uint64_t part_bytes = 4 << 20;        ///< length of such a range
-  std::uint64_t max_buffer_bytes = 48 << 20; ///< for ranges ahead of their turn, of one download
+  std::uint64_t max_buffer_bytes = 24 << 20; ///< for ranges ahead of their turn, of one download
   std::size_t max_answer_bytes = 64 << 20;   ///< of an API answer
   std::size_t max_pages = 10'000;            ///< of a listing
   std::size_t max_files = 1'000'000;         ///< of a repository
@@ -70,7 +70,9 @@ struct Resolved {
 struct Download {
   ListedFile file;
   std::uint64_t offset = 0; ///< bytes that are in the sink already; at most file.size
-  ByteSink* sink = nullptr; ///< gets the bytes from `offset` on, in order; owned by the caller
+  /// Gets the bytes from `offset` on, in order, perhaps on a thread of the client's own; owned by
+  /// the caller. Nobody writes to it once on_file_done is called or download() has returned.
+  ByteSink* sink = nullptr;
 };
 
 /// The Hub client: a job makes one and uses it on one thread; connections are kept between calls.

@@ -188,8 +188,12 @@ void Wire::step(std::chrono::milliseconds longest) {
     ended = true;
     impl_->finish(message->easy_handle, message->data.result);
   }
-  if (ended || running == 0) return;
+  if (ended) return;
   curl_multi_poll(impl_->multi.get(), nullptr, 0, static_cast<int>(longest.count()), nullptr);
+}
+
+void Wire::wake() {
+  curl_multi_wakeup(impl_->multi.get());
 }
 
 std::size_t Wire::active() const {

@@ -52,6 +52,8 @@ public:
   /// Lets the transfers run; returns when something happened, or after `longest`.
   void step(std::chrono::milliseconds longest);
   std::size_t active() const;
+  /// Makes step() return; the one member for any thread.
+  void wake();
 
 private:
   struct Transfer;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schema/byte_sink.hpp"
+#include "schema/result.hpp"
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace modeld::fetch {
+
+/// Writes to sinks on a thread of its own, in order, so that hashing and disk overlap with the
+/// network. Owned and called by one thread; a bounded queue lies between. Both sides work in long
+/// bursts: bytes are handed over in chunks, and who waited starts again at half the limit, since a
+/// change of threads for each record costs more than the hashing.
+class SinkWriter {
+public:
+  /// One file's way through the writer; lives until the writer is idle for it.
+  class Channel {
+  private:
+    friend SinkWriter;
+    std::vector<std::byte> open_; ///< a chunk that is not full yet; the caller's thread only
+    ByteSink* sink_ = nullptr;    ///< of that chunk
+    std::optional<Error> error_;  ///< of the first write that failed; later ones are dropped
+    std::size_t pending_ = 0;     ///< bytes handed over and not written yet
+    bool awaited_ = false;        ///< idle() was asked, and has to be told
+  };
+
+  /// `limit` in bytes; `wake` is called from the writer's thread when an awaited channel is idle.
+  SinkWriter(std::size_t limit, std::function<void()> wake)
+      : limit_(limit), wake_(std::move(wake)) {}
+  /// Writes what was handed over, then ends.
+  ~SinkWriter();
+
+  /// Takes the bytes; waits while the queue is full. The error of an earlier write.
+  Result<void> write(Channel& channel, ByteSink& sink, std::span<const std::byte> bytes);
+  /// Hands over what is left; whether all is written. The error of a write that failed.
+  Result<bool> idle(Channel& channel);
+  /// Drops what is not written and the error; when it returns, the sink is not in use.
+  void discard(Channel& channel);
+  /// Hands over what is left and waits until it is written, or has failed.
+  void drain(Channel& channel);
+
+private:
+  struct Chunk {
+    Channel* channel = nullptr;
+    ByteSink* sink = nullptr;
+    std::vector<std::byte> bytes;
+  };
+  void run();
+  void hand_over(Channel& channel, std::unique_lock<std::mutex>& lock);
+
+  const std::size_t limit_;
+  const std::function<void()> wake_;
+  std::mutex mutex_; ///< guards all below, and error_, pending_ and awaited_ of channels
+  std::condition_variable more_;
+  std::condition_variable less_;
+  std::deque<Chunk> queue_;
+  std::size_t queued_ = 0;                    ///< bytes in the queue and in work
+  Channel* in_work_ = nullptr;                ///< that a write runs for
+  std::vector<std::vector<std::byte>> spare_; ///< buffers to use again
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+} // namespace modeld::fetch
