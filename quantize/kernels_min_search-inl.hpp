@@ -48,16 +48,32 @@ struct alignas(64) MinTile {
 template <std::size_t N>
 struct MinPasses {
   /// level = clamp(round(inverse * (x - low))) of one vector; adds w*l, w*l*l and w*l*x.
+  template <bool Cut>
   static HWY_INLINE void add_level(FloatV x, FloatV w, FloatV inverse, FloatV low, FloatV top,
                                    float* HWY_RESTRICT level, FloatV& sum_l, FloatV& sum_l2,
                                    FloatV& sum_xl) {
     const FloatV rounded = hn::Round(hn::Mul(inverse, hn::Sub(x, low)));
-    const FloatV l = hn::Max(hn::Zero(k_f), hn::Min(top, rounded));
+    const FloatV l = hn::Max(hn::Zero(k_f), Cut ? hn::Min(top, rounded) : rounded);
     hn::Store(l, k_f, level);
     const FloatV wl = hn::Mul(w, l);
     sum_l = hn::Add(sum_l, wl);
     sum_l2 = hn::Add(sum_l2, hn::Mul(wl, l));
     sum_xl = hn::Add(sum_xl, hn::Mul(wl, x));
+  }
+
+  /// add_level for the two vectors at `at`; `Cut`: levels above the top come up.
+  template <bool Cut>
+  static HWY_INLINE void levels(MinTile<N>& tile, std::size_t at, FloatV top, FloatV inverse_a,
+                                FloatV low_a, FloatV inverse_b, FloatV low_b, FloatV& l_a,
+                                FloatV& l2_a, FloatV& xl_a, FloatV& l_b, FloatV& l2_b,
+                                FloatV& xl_b) {
+    for (std::size_t i = at; i < N * k_tile; i += k_tile) {
+      const std::size_t j = i + hn::Lanes(k_f);
+      add_level<Cut>(hn::Load(k_f, tile.x + i), hn::Load(k_f, tile.weight + i), inverse_a, low_a,
+                     top, tile.level + i, l_a, l2_a, xl_a);
+      add_level<Cut>(hn::Load(k_f, tile.x + j), hn::Load(k_f, tile.weight + j), inverse_b, low_b,
+                     top, tile.level + j, l_b, l2_b, xl_b);
+    }
   }
 
   template <bool Absolute>
@@ -158,7 +174,11 @@ HWY_INLINE FloatM min_search_fit(const MinState& state, FloatV sum_l, FloatV sum
   const FloatV cut = hn::Div(hn::Sub(hn::Mul(sum_l2, sum_x), hn::Mul(sum_l, sum_xl)), determinant);
   const FloatM above = hn::Gt(cut, hn::Zero(k_f));
   low = hn::IfThenElse(above, hn::Zero(k_f), cut);
-  scale = hn::IfThenElse(above, hn::Div(sum_xl, sum_l2), fit);
+  scale = fit;
+  // Rare in trained weights, and a division is dear.
+  if (HWY_UNLIKELY(!hn::AllFalse(k_f, above))) {
+    scale = hn::IfThenElse(above, hn::Div(sum_xl, sum_l2), fit);
+  }
   return hn::Gt(determinant, hn::Zero(k_f));
 }
 
@@ -187,19 +207,23 @@ HWY_INLINE FloatV min_search_inverse(MinState& state, float numerator) {
 template <std::size_t N, bool Absolute>
 HWY_INLINE void min_search_step(MinTile<N>& tile, std::size_t at, const MinSearch& search,
                                 float numerator, MinState& a, MinState& b) {
-  const std::size_t lanes = hn::Lanes(k_f);
   const FloatV inverse_a = min_search_inverse(a, numerator);
   const FloatV inverse_b = min_search_inverse(b, numerator);
   const FloatV low_a = hn::Load(k_f, a.low);
   const FloatV low_b = hn::Load(k_f, b.low);
   const FloatV top = set(static_cast<float>(search.top));
   FloatV l_a = hn::Zero(k_f), l2_a = l_a, xl_a = l_a, l_b = l_a, l2_b = l_a, xl_b = l_a;
-  for (std::size_t i = at; i < N * k_tile; i += k_tile) {
-    const std::size_t j = i + lanes;
-    MinPasses<N>::add_level(hn::Load(k_f, tile.x + i), hn::Load(k_f, tile.weight + i), inverse_a,
-                            low_a, top, tile.level + i, l_a, l2_a, xl_a);
-    MinPasses<N>::add_level(hn::Load(k_f, tile.x + j), hn::Load(k_f, tile.weight + j), inverse_b,
-                            low_b, top, tile.level + j, l_b, l2_b, xl_b);
+  // The largest weight has the largest level; below a half above the top it rounds to the top.
+  const FloatV half_above = hn::Add(top, set(0.5F));
+  const FloatV largest_a = hn::Mul(inverse_a, hn::Sub(hn::Load(k_f, a.max), low_a));
+  const FloatV largest_b = hn::Mul(inverse_b, hn::Sub(hn::Load(k_f, b.max), low_b));
+  const FloatM inside = hn::And(hn::Lt(largest_a, half_above), hn::Lt(largest_b, half_above));
+  if (hn::AllTrue(k_f, inside)) {
+    MinPasses<N>::template levels<false>(tile, at, top, inverse_a, low_a, inverse_b, low_b, l_a,
+                                         l2_a, xl_a, l_b, l2_b, xl_b);
+  } else {
+    MinPasses<N>::template levels<true>(tile, at, top, inverse_a, low_a, inverse_b, low_b, l_a,
+                                        l2_a, xl_a, l_b, l2_b, xl_b);
   }
   FloatV scale_a, new_low_a, scale_b, new_low_b, error_a, error_b;
   const FloatM usable_a = min_search_fit(a, l_a, l2_a, xl_a, scale_a, new_low_a);
