@@ -43,12 +43,19 @@ struct Candidates {
   std::uint32_t on_grid[k_candidates]; ///< bit k: group k was by itself
 };
 
+/// What the levels of element i of the chunk cost: a vector of `cost` by level.
+HWY_INLINE FloatV cost_of(const float* cost, const std::uint8_t* levels, std::size_t i) {
+  const hn::Rebind<std::uint8_t, Floats> bytes;
+  const auto level = hn::LoadU(bytes, levels + i * GridTable::k_chunk);
+  const auto index = hn::IndicesFromVec(k_f, hn::PromoteTo(k_i, level));
+  return hn::TableLookupLanes(hn::Load(k_f, cost + i * hn::Lanes(k_f)), index);
+}
+
 /// Of the neighbours of `code` the one of least error for `scale`, the first of equals. The cost of
 /// each level of each element is made once; a neighbour's error is a sum of look-ups.
 template <std::size_t Group>
 HWY_INLINE std::size_t best_neighbour(const GridTable& table, std::uint32_t code, const float* x,
                                       const float* roots, float scale) {
-  const hn::Rebind<std::uint8_t, Floats> bytes;
   const std::size_t lanes = hn::Lanes(k_f);
   const FloatV odd = hn::Add(hn::Iota(k_f, 0.0F), hn::Iota(k_f, 1.0F)); // 2 level + 1
   const FloatV values = hn::Mul(set(scale), odd);
@@ -64,11 +71,15 @@ HWY_INLINE std::size_t best_neighbour(const GridTable& table, std::uint32_t code
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::uint8_t* const levels = table.levels(code, c);
     for (std::size_t n = 0; n < GridTable::k_chunk; n += lanes) {
-      FloatV error = hn::Zero(k_f);
-      for (std::size_t i = 0; i < Group; ++i) {
-        const auto level = hn::LoadU(bytes, levels + i * GridTable::k_chunk + n);
-        const auto index = hn::IndicesFromVec(k_f, hn::PromoteTo(k_i, level));
-        error = hn::Add(error, hn::TableLookupLanes(hn::Load(k_f, cost + i * lanes), index));
+      const std::uint8_t* const of = levels + n;
+      FloatV error = hn::Add(cost_of(cost, of, 0), cost_of(cost, of, 1));
+      error = hn::Add(error, cost_of(cost, of, 2));
+      error = hn::Add(error, cost_of(cost, of, 3));
+      if constexpr (Group == 8) {
+        error = hn::Add(error, cost_of(cost, of, 4));
+        error = hn::Add(error, cost_of(cost, of, 5));
+        error = hn::Add(error, cost_of(cost, of, 6));
+        error = hn::Add(error, cost_of(cost, of, 7));
       }
       const FloatM less = hn::Lt(error, least);
       least = hn::IfThenElse(less, error, least);
@@ -108,6 +119,12 @@ HWY_INLINE void make_costs(const float* x, const float* roots, std::size_t count
   }
 }
 
+/// What the level of element i costs, at the scales of a vector.
+template <std::size_t Group>
+HWY_INLINE FloatV cost_at(const float* cost, const std::uint8_t* levels, std::size_t i) {
+  return hn::Load(k_f, cost + (i * k_levels<Group> + levels[i]) * k_candidates);
+}
+
 /// c.nearest[t] for the vector at t: the neighbour of least error at each lane's scale, the first
 /// of equals.
 template <std::size_t Group>
@@ -119,10 +136,15 @@ HWY_INLINE void nearest_by_scale(const GridTable& table, std::uint32_t code, std
   const std::uint8_t* HWY_RESTRICT levels = table.levels_by_neighbour(code);
   const float* const cost = c.cost + t;
   for (std::size_t n = 0; n < count; ++n, levels += Group) {
-    FloatV error = hn::Load(k_f, cost + levels[0] * k_candidates);
-    for (std::size_t i = 1; i < Group; ++i) {
-      const std::size_t at = (i * k_levels<Group> + levels[i]) * k_candidates;
-      error = hn::Add(error, hn::Load(k_f, cost + at));
+    // Written out: compilers leave a loop here, which costs as much as the additions.
+    FloatV error = hn::Add(cost_at<Group>(cost, levels, 0), cost_at<Group>(cost, levels, 1));
+    error = hn::Add(error, cost_at<Group>(cost, levels, 2));
+    error = hn::Add(error, cost_at<Group>(cost, levels, 3));
+    if constexpr (Group == 8) {
+      error = hn::Add(error, cost_at<Group>(cost, levels, 4));
+      error = hn::Add(error, cost_at<Group>(cost, levels, 5));
+      error = hn::Add(error, cost_at<Group>(cost, levels, 6));
+      error = hn::Add(error, cost_at<Group>(cost, levels, 7));
     }
     const FloatM less = hn::Lt(error, least);
     least = hn::IfThenElse(less, error, least);
