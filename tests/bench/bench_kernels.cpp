@@ -145,7 +145,10 @@ public:
       contenders.push_back(
           {std::move(name), [=, &out] { dequantize(reinterpret_cast<float*>(out.data())); }, {}});
     };
-    if (ggml_ != nullptr) {
+    std::vector<float> probe(rows * k_row);
+    const bool has_reference =
+        ggml_ != nullptr && ggml_->dequantize(type, blocks.data(), probe.data(), probe.size());
+    if (has_reference) {
       add("reference",
           [&](float* out) { ggml_->dequantize(type, blocks.data(), out, rows * k_row); });
     }
@@ -179,7 +182,8 @@ private:
   bool finish(const std::string& what, std::vector<Contender>& contenders,
               const std::vector<std::vector<std::byte>>& results, std::uint64_t rows) const {
     race(contenders);
-    print_row(what, contenders, static_cast<double>(rows * k_row), ggml_ != nullptr);
+    print_row(what, contenders, static_cast<double>(rows * k_row),
+              contenders.front().name == "reference");
     bool equal = true;
     for (const auto& result : results) {
       if (result == results.front()) continue;
