@@ -221,10 +221,10 @@ void GgufScan::nvfp4(Bytes chunk, std::uint64_t at) {
 void GgufScan::ternary_codes(Bytes chunk, std::uint64_t at, std::size_t from, std::size_t count) {
   if (code_three_) return;
   for (std::size_t i = 0; i < chunk.size(); i += block_) {
-    unsigned both = 0; // a code is 3 where both of its bits are set
-    for (std::size_t j = 0; j < count; ++j) {
-      const auto codes = std::to_integer<unsigned>(chunk[i + from + j]);
-      both |= codes & codes >> 1 & 0x55U;
+    std::uint64_t both = 0; // a code is 3 where both of its bits are set
+    for (std::size_t j = 0; j < count; j += 8) {
+      const auto codes = load_le<std::uint64_t>(chunk.data() + i + from + j);
+      both |= codes & codes >> 1 & 0x5555555555555555ULL;
     }
     if (both == 0) continue;
     code_three_ = true;

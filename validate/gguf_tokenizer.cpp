@@ -74,6 +74,11 @@ void check_special_ids(const GgufModelView& model, std::uint64_t tokens, Report&
   }
 }
 
+/// Element i of an array of i32, without the detour over any type.
+std::uint32_t token_type(const GgufValueView& types, std::size_t i) {
+  return types.encoding.u32(types.bytes.data() + 4 * i);
+}
+
 /// Walks all tokens once: duplicates (GX-05), and byte tokens that are none (GX-06).
 void check_token_texts(const GgufModelView& model, const GgufValueView& tokens, Report& report) {
   const GgufValueView* types = tokenizer_key(model, "token_type");
@@ -87,7 +92,7 @@ void check_token_texts(const GgufModelView& model, const GgufValueView& tokens, 
   std::uint64_t twice = 0;
   std::string_view first_twice;
   for (std::string_view text : tokens.strings()) {
-    if (types != nullptr && types->at(texts.size()).as_u64() == k_byte_token &&
+    if (types != nullptr && token_type(*types, texts.size()) == k_byte_token &&
         !is_byte_token(text) && !report.full()) {
       report.error("GX-06", tokens.offset,
                    fmt::format("token {} is a byte token and reads {}, allowed is <0xHH>",
@@ -111,8 +116,8 @@ void check_token_types(const GgufModelView& model, Report& report) {
   const GgufValueView* types = tokenizer_key(model, "token_type");
   if (types == nullptr || !types->is_array() || types->element != T::i32) return;
   for (std::uint64_t i = 0; i < types->count; ++i) {
-    const auto type = types->at(i).as_u64();
-    if (type && *type >= 1 && *type <= k_last_token_type) continue;
+    const std::uint32_t type = token_type(*types, static_cast<std::size_t>(i));
+    if (type >= 1 && type <= k_last_token_type) continue;
     report.warn("GX-03", types->at(i).offset,
                 fmt::format("token {} has the type {}, known are 1 to {}", i,
                             *types->at(i).as_i64(), k_last_token_type));
