@@ -23,6 +23,7 @@ constexpr AddCommand k_commands[] = {
     add_usage,
     add_check,
     add_inspect,
+    add_audit,
     add_convert,
     add_quantize,
     add_split,

@@ -6,6 +6,7 @@
 namespace modeld::daemon {
 
 // Each is in the file of its command, cmd_<name>.cpp.
+void add_audit(CLI::App& app, CommandContext& context);
 void add_cancel(CLI::App& app, CommandContext& context);
 void add_check(CLI::App& app, CommandContext& context);
 void add_convert(CLI::App& app, CommandContext& context);
