@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace modeld::quantize {
@@ -124,8 +125,12 @@ std::optional<std::int64_t> whole_number(const boost::json::value* value) {
   if (value == nullptr) return std::nullopt;
   if (value->is_bool()) return value->get_bool() ? 1 : 0;
   if (value->is_int64()) return value->get_int64();
-  // Beyond every vocabulary; the callers compare with a size.
-  if (value->is_uint64()) return std::numeric_limits<std::int64_t>::max();
+  if (value->is_uint64()) {
+    // What does not fit is beyond every vocabulary; the callers compare with a size.
+    constexpr auto k_largest = std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::int64_t>(
+        std::min<std::uint64_t>(value->get_uint64(), static_cast<std::uint64_t>(k_largest)));
+  }
   return std::nullopt;
 }
 

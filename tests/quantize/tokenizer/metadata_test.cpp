@@ -94,6 +94,17 @@ TEST_CASE("read_metadata refuses values of a wrong type and names key and remedy
   CHECK(result.error().hint.find("quote the value") != std::string::npos);
 }
 
+TEST_CASE("read_metadata writes a list of nothing but numbers as numbers", "[quantize][metadata]") {
+  MemoryFiles files("Foo-7B", {{"README.md", "---\ntags: [1, 2]\n---\n"}});
+  const auto result = read_metadata(files, {});
+  REQUIRE(result);
+  CHECK(
+      test::describe(result->kv, {"general.tags"}) ==
+      test::describe({{"general.tags", GgufArray(std::vector<std::int32_t>{1, 2})}}, {"general."}));
+  files.put("README.md", "---\ntags: [1, two]\n---\n");
+  CHECK_FALSE(read_metadata(files, {}));
+}
+
 TEST_CASE("read_metadata leaves a malformed card out on request, with a warning",
           "[quantize][metadata]") {
   MemoryFiles files("Foo-7B", {{"README.md", "---\nlicense: [unclosed\n---\n"}});
