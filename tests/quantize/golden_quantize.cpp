@@ -10,6 +10,7 @@
 
 #include "quantize/convert.hpp"
 #include "quantize/gguf_source.hpp"
+#include "quantize/kernel_target.hpp"
 #include "quantize/pipeline.hpp"
 #include "quantize/quantize_model.hpp"
 #include "tests/quantize/golden_case.hpp"
@@ -166,6 +167,10 @@ bool run_case(const fs::path& folder, unsigned threads, const std::string& only,
 } // namespace
 
 int main(int argc, char** argv) {
+  if (const auto& kernel = kernel_in_use(); !kernel) {
+    fmt::print("this machine has no kernel of that name: {}\n", kernel.error().message);
+    return 2;
+  }
   unsigned threads = 2;
   std::string only;
   test::Keys keys = test::Keys::all;
