@@ -1,4 +1,4 @@
--- The index of a store: what the manifests under snapshots/, variants/ and pins/ say, in a form that
+-- The index of a store: what the manifests under snapshots/, variants/, pins/ and links/ say, in a form that
 -- answers in microseconds. It holds nothing that those files could not rebuild, except jobs, leases
 -- and times of use. user_version 1. Every statement that uses it is in store/index*.cpp.
 -- Digests and git ids are raw bytes; times are seconds since 1970, mtime_ns nanoseconds.
@@ -98,6 +98,27 @@ CREATE TABLE pin_recipes (
   recipe TEXT NOT NULL,
   PRIMARY KEY (name, recipe)
 ) WITHOUT ROWID;
+
+-- What was shown in other runtimes' folders: links/<id>.json. Only files that are blobs are rows;
+-- small files that were written there are in the manifest.
+CREATE TABLE links (
+  id TEXT PRIMARY KEY,
+  target TEXT NOT NULL,
+  root TEXT NOT NULL,
+  repo TEXT NOT NULL,
+  commit_id BLOB NOT NULL CHECK (length(commit_id) = 20),
+  uid INTEGER NOT NULL,
+  created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX links_by_snapshot ON links (repo, commit_id);
+CREATE TABLE link_files (
+  id TEXT NOT NULL REFERENCES links ON DELETE CASCADE,
+  path TEXT NOT NULL,
+  digest BLOB NOT NULL REFERENCES blobs,
+  form TEXT NOT NULL,
+  PRIMARY KEY (id, path)
+) WITHOUT ROWID;
+CREATE INDEX link_files_by_digest ON link_files (digest);
 
 CREATE TABLE jobs (
   id TEXT PRIMARY KEY,

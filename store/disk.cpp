@@ -117,11 +117,10 @@ Result<std::vector<FolderEntry>> Disk::list(const std::string& path) const {
   std::filesystem::directory_iterator at(absolute(path), ec);
   std::vector<FolderEntry> entries;
   for (; !ec && at != std::filesystem::directory_iterator(); at.increment(ec)) {
-    const auto type = at->symlink_status(ec).type();
-    if (ec) break;
-    entries.push_back({at->path().filename().string(),
-                       type == std::filesystem::file_type::directory,
-                       type == std::filesystem::file_type::symlink});
+    // Both come from the folder's entry itself, without another look at the disk.
+    const bool link = at->is_symlink(ec);
+    const bool folder = !link && at->is_directory(ec);
+    entries.push_back({at->path().filename().string(), folder, link});
   }
   if (ec) return fail(from_errno(ec.value(), fmt::format("listing '{}'", absolute(path))));
   std::sort(entries.begin(), entries.end(),
@@ -239,6 +238,12 @@ Result<void> Disk::link(const std::string& from, const std::string& to) const {
                 [&] { return linkat(fd_.get(), from.c_str(), fd_.get(), to.c_str(), 0); });
 }
 
+Result<void> Disk::link_out(const std::string& from, const Disk& other,
+                            const std::string& to) const {
+  return change({DiskOp::link, absolute(from), other.absolute(to), 0, 0}, "linking",
+                [&] { return linkat(fd_.get(), from.c_str(), other.fd_.get(), to.c_str(), 0); });
+}
+
 Result<void> Disk::symlink(const std::string& target, const std::string& path) const {
   return change({DiskOp::symlink, absolute(path), target, 0, 0}, "making the symbolic link",
                 [&] { return symlinkat(target.c_str(), fd_.get(), path.c_str()); });
@@ -255,8 +260,10 @@ Result<void> Disk::make_folders(const std::string& path) const {
   const std::string parent = folder_of(path);
   MODELD_TRY(make_folders(parent));
   MODELD_TRY(change({DiskOp::make_folder, absolute(path), {}, 0, 0}, "making folder", [&] {
-    const int rc = mkdirat(fd_.get(), path.c_str(), 0755);
-    return rc != 0 && errno == EEXIST ? 0 : rc;
+    if (mkdirat(fd_.get(), path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -1;
+    struct stat info {};
+    if (folder_mode_ == 0 || fstatat(fd_.get(), path.c_str(), &info, 0) != 0) return 0;
+    return fchmodat(fd_.get(), path.c_str(), folder_mode_ | (info.st_mode & S_ISGID), 0);
   }));
   return sync_folder(parent);
 }

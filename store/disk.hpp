@@ -72,6 +72,9 @@ public:
   const std::filesystem::path& root() const { return root_; }
   int fd() const { return fd_.get(); }
   DiskWatcher* watcher() const { return watcher_; }
+  /// Folders get this mode whatever the umask is, and keep an inherited group bit. 0: as umask
+  /// says.
+  void set_folder_mode(std::uint32_t mode) { folder_mode_ = mode; }
 
   // ---- reading
   Result<Fd> open_read(const std::string& path) const;
@@ -100,6 +103,8 @@ public:
   /// Swaps two names; unsupported where the file system cannot.
   Result<void> exchange(const std::string& one, const std::string& other) const;
   Result<void> link(const std::string& from, const std::string& to) const;
+  /// The same into another folder tree.
+  Result<void> link_out(const std::string& from, const Disk& other, const std::string& to) const;
   Result<void> symlink(const std::string& target, const std::string& path) const;
   Result<void> unlink(const std::string& path) const; ///< fine where it is gone already
   Result<void>
@@ -123,6 +128,7 @@ private:
   std::filesystem::path root_;
   Fd fd_;
   DiskWatcher* watcher_ = nullptr;
+  std::uint32_t folder_mode_ = 0;
 };
 
 /// The folder part of a relative path; "." for a plain name.

@@ -99,6 +99,12 @@ Result<std::vector<BlobRow>> Index::list_blobs() {
   return read_all(query, read_blob);
 }
 
+Result<std::uint64_t> Index::blob_bytes() {
+  auto query = db_.query("SELECT coalesce(sum(size), 0) FROM blobs WHERE NOT damaged");
+  MODELD_ASSIGN(const bool row, query.step());
+  return row ? query.size(0) : 0;
+}
+
 Result<void> Index::delete_blob(const Sha256Digest& digest) {
   return db_.query("DELETE FROM blobs WHERE digest = ?").bind(digest).run();
 }
@@ -113,6 +119,11 @@ Result<void> Index::set_damaged(const Sha256Digest& digest, bool damaged) {
              "(SELECT repo, commit_id FROM snapshot_files WHERE digest = ?)")
       .bind(digest)
       .run();
+}
+
+Result<std::vector<Sha256Digest>> Index::list_damaged() {
+  auto query = db_.query("SELECT digest FROM blobs WHERE damaged ORDER BY digest");
+  return read_all(query, read_sha256);
 }
 
 Result<void> Index::record_use(const Sha256Digest& digest, UnixTime when) {
@@ -190,6 +201,52 @@ Result<void> Index::delete_snapshot(const RepoId& repo, const GitOid& commit) {
   return db_.query("DELETE FROM snapshots WHERE repo = ? AND commit_id = ?")
       .bind(repo.text, commit)
       .run();
+}
+
+Result<void> Index::correct_sums(const RepoId& repo, const GitOid& commit) {
+  return db_
+      .query("UPDATE snapshots SET (files, bytes, damaged) = (SELECT count(*), "
+             "coalesce(sum(f.size), 0), coalesce(max(b.damaged), 0) FROM snapshot_files f "
+             "JOIN blobs b ON b.digest = f.digest WHERE f.repo = ?1 AND f.commit_id = ?2) "
+             "WHERE repo = ?1 AND commit_id = ?2")
+      .bind(repo.text, commit)
+      .run();
+}
+
+Result<std::vector<Index::FileRow>> Index::list_files() {
+  auto query = db_.query("SELECT repo, commit_id, digest FROM snapshot_files "
+                         "ORDER BY repo, commit_id, path");
+  return read_all(query, [](const Query& row) {
+    return FileRow{RepoId{row.text(0)}, row.digest<GitOid>(1), {}, row.digest<Sha256Digest>(2)};
+  });
+}
+
+Result<std::vector<Index::FileRow>> Index::files_of(const Sha256Digest& digest) {
+  auto query = db_.query("SELECT repo, commit_id, path FROM snapshot_files WHERE digest = ? "
+                         "ORDER BY repo, commit_id, path");
+  query.bind(digest);
+  return read_all(query, [&digest](const Query& row) {
+    return FileRow{RepoId{row.text(0)}, row.digest<GitOid>(1), row.text(2), digest};
+  });
+}
+
+Result<std::vector<Sha256Digest>> Index::variants_of(const Sha256Digest& result) {
+  auto query = db_.query("SELECT key FROM variants WHERE result = ? ORDER BY key");
+  query.bind(result);
+  return read_all(query, read_sha256);
+}
+
+Result<bool> Index::is_named(const Sha256Digest& digest) {
+  auto query = db_.query(
+      "SELECT EXISTS (SELECT 1 FROM snapshot_files WHERE digest = ?1) OR "
+      "EXISTS (SELECT 1 FROM variants WHERE result = ?1) OR "
+      "EXISTS (SELECT 1 FROM leases WHERE digest = ?1) OR "
+      "EXISTS (SELECT 1 FROM link_files WHERE digest = ?1) OR "
+      "EXISTS (SELECT 1 FROM job_blobs b JOIN jobs j ON j.id = b.job WHERE b.digest = ?1 AND "
+      "j.state IN ('queued', 'running'))");
+  query.bind(digest);
+  MODELD_ASSIGN(const bool row, query.step());
+  return row && query.integer(0) != 0;
 }
 
 Result<void> Index::put_repo(const RepoRow& repo) {
@@ -314,6 +371,26 @@ Result<std::optional<Sha256Digest>> Index::find_variant_key(const RepoId& repo,
 Result<std::vector<Sha256Digest>> Index::list_variant_keys() {
   auto query = db_.query("SELECT key FROM variants ORDER BY repo, commit_id, recipe, key");
   return read_all(query, read_sha256);
+}
+
+Result<std::vector<Variant>> Index::list_variants() {
+  MODELD_ASSIGN(const auto keys, list_variant_keys());
+  return read_variants(keys);
+}
+
+Result<std::vector<Variant>> Index::variants_in(const RepoId& repo, const GitOid& commit) {
+  MODELD_ASSIGN(const auto keys, list_variant_keys(repo, commit));
+  return read_variants(keys);
+}
+
+Result<std::vector<Variant>> Index::read_variants(const std::vector<Sha256Digest>& keys) {
+  std::vector<Variant> variants;
+  variants.reserve(keys.size());
+  for (const Sha256Digest& key : keys) {
+    MODELD_ASSIGN(auto variant, find_variant(key));
+    if (variant) variants.push_back(std::move(*variant));
+  }
+  return variants;
 }
 
 Result<std::vector<Sha256Digest>> Index::list_variant_keys(const RepoId& repo,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "store/blob_info.hpp"
+#include "store/links.hpp"
 #include "store/records.hpp"
 #include "store/sqlite.hpp"
 #include "store/variant.hpp"
@@ -57,8 +58,10 @@ public:
   Result<std::optional<BlobRow>> find_blob(const Sha256Digest& digest);
   Result<std::optional<BlobRow>> find_blob(const GitOid& content);
   Result<std::vector<BlobRow>> list_blobs(); ///< by digest
+  Result<std::uint64_t> blob_bytes();        ///< of all together
   Result<void> delete_blob(const Sha256Digest& digest);
   Result<void> set_damaged(const Sha256Digest& digest, bool damaged);
+  Result<std::vector<Sha256Digest>> list_damaged();
   Result<void> record_use(const Sha256Digest& digest, UnixTime when);
   Result<std::vector<std::pair<Sha256Digest, UnixTime>>> list_uses();
 
@@ -69,6 +72,19 @@ public:
   Result<std::vector<SnapshotInfo>> list_snapshots();
   Result<std::vector<GitOid>> list_commits(const RepoId& repo);
   Result<void> delete_snapshot(const RepoId& repo, const GitOid& commit);
+  /// Sums and mark of damage of a snapshot, by its files.
+  Result<void> correct_sums(const RepoId& repo, const GitOid& commit);
+  struct FileRow {
+    RepoId repo;
+    GitOid commit;
+    std::string path; ///< of files_of() only
+    Sha256Digest digest;
+  };
+  Result<std::vector<FileRow>> list_files(); ///< of all snapshots, by repository and commit
+  Result<std::vector<FileRow>> files_of(const Sha256Digest& digest);
+  Result<std::vector<Sha256Digest>> variants_of(const Sha256Digest& result); ///< keys
+  /// Whether a snapshot, a variant, an unfinished job or a lease names the blob.
+  Result<bool> is_named(const Sha256Digest& digest);
   Result<void> put_repo(const RepoRow& repo);
   Result<std::optional<RepoRow>> find_repo(const RepoId& repo);
   Result<std::vector<RepoId>> list_repos();
@@ -83,6 +99,8 @@ public:
                                                        std::string_view recipe,
                                                        std::string_view converter);
   Result<std::vector<Sha256Digest>> list_variant_keys();
+  Result<std::vector<Variant>> list_variants();
+  Result<std::vector<Variant>> variants_in(const RepoId& repo, const GitOid& commit);
   Result<std::vector<Sha256Digest>> list_variant_keys(const RepoId& repo, const GitOid& commit);
   Result<void> delete_variant(const Sha256Digest& key);
 
@@ -101,12 +119,21 @@ public:
   Result<std::vector<std::string>> pins_of(const RepoId& repo, const GitOid& commit);
   Result<void> delete_pin(std::string_view name);
 
+  Result<void> put_link(const LinkRecord& link);
+  /// Without the files that are written or are links themselves; those are in the manifest.
+  Result<std::vector<LinkRecord>> list_links();
+  Result<void> delete_link(std::string_view id);
+  /// Each linked blob, with "<target> <root>".
+  Result<std::vector<std::pair<std::string, Sha256Digest>>> list_link_blobs();
+
   Result<void> put_lease(const LeaseRow& lease);
   Result<std::vector<LeaseRow>> list_leases();
   Result<bool> delete_lease(std::string_view id); ///< whether it was there
 
 private:
   explicit Index(Db db) : db_(std::move(db)) {}
+
+  Result<std::vector<Variant>> read_variants(const std::vector<Sha256Digest>& keys);
 
   Db db_;
 };

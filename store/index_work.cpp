@@ -154,6 +154,70 @@ Result<void> Index::delete_pin(std::string_view name) {
   return db_.query("DELETE FROM pins WHERE name = ?").bind(name).run();
 }
 
+Result<void> Index::put_link(const LinkRecord& link) {
+  MODELD_TRY(db_.query("INSERT INTO links (id, target, root, repo, commit_id, uid, created) "
+                       "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                       "target = excluded.target, root = excluded.root, repo = excluded.repo, "
+                       "commit_id = excluded.commit_id, uid = excluded.uid, "
+                       "created = excluded.created")
+                 .bind(link.id, link.target, link.root, link.repo.text, link.commit, link.uid,
+                       link.created)
+                 .run());
+  MODELD_TRY(db_.query("DELETE FROM link_files WHERE id = ?").bind(link.id).run());
+  for (const LinkedFile& file : link.files) {
+    if (!file.blob) continue;
+    MODELD_TRY(db_.query("INSERT INTO link_files (id, path, digest, form) VALUES (?, ?, ?, ?)")
+                   .bind(link.id, file.path, *file.blob, slug(file.form))
+                   .run());
+  }
+  return {};
+}
+
+Result<std::vector<LinkRecord>> Index::list_links() {
+  auto query = db_.query("SELECT id, target, root, repo, commit_id, uid, created FROM links "
+                         "ORDER BY target, root, repo, commit_id, id");
+  std::vector<LinkRecord> links;
+  for (;;) {
+    MODELD_ASSIGN(const bool row, query.step());
+    if (!row) break;
+    links.push_back({query.text(0),
+                     query.text(1),
+                     query.text(2),
+                     RepoId{query.text(3)},
+                     query.digest<GitOid>(4),
+                     static_cast<std::uint32_t>(query.integer(5)),
+                     query.integer(6),
+                     {}});
+  }
+  for (LinkRecord& link : links) {
+    auto files = db_.query("SELECT path, digest, form FROM link_files WHERE id = ? ORDER BY path");
+    files.bind(link.id);
+    for (;;) {
+      MODELD_ASSIGN(const bool row, files.step());
+      if (!row) break;
+      const auto form = link_form_from_slug(files.text(2));
+      link.files.push_back({files.text(0), form.value_or(LinkForm::copy),
+                            files.digest<Sha256Digest>(1), files.digest<Sha256Digest>(1)});
+    }
+  }
+  return links;
+}
+
+Result<void> Index::delete_link(std::string_view id) {
+  return db_.query("DELETE FROM links WHERE id = ?").bind(id).run();
+}
+
+Result<std::vector<std::pair<std::string, Sha256Digest>>> Index::list_link_blobs() {
+  auto query = db_.query("SELECT DISTINCT l.target || ' ' || l.root, f.digest FROM link_files f "
+                         "JOIN links l ON l.id = f.id ORDER BY 1, 2");
+  std::vector<std::pair<std::string, Sha256Digest>> rows;
+  for (;;) {
+    MODELD_ASSIGN(const bool row, query.step());
+    if (!row) return rows;
+    rows.emplace_back(query.text(0), query.digest<Sha256Digest>(1));
+  }
+}
+
 Result<void> Index::put_lease(const LeaseRow& row) {
   const LeaseHolder& holder = row.lease.holder;
   return db_

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/ingest.hpp"
 
+#include "store/adopt.hpp"
+
 #include "store/layout.hpp"
+#include "store/plain_view.hpp"
+#include "store/side_worker.hpp"
 #include "store/state.hpp"
 #include "validate/sha256.hpp"
 
@@ -19,6 +23,8 @@ namespace modeld::store {
 namespace {
 
 constexpr std::size_t k_read_size = 1U << 20;
+/// From here on hashing beside the write wins more than waking a thread costs (some 10 us).
+constexpr std::size_t k_side_by_side = 256U << 10;
 
 } // namespace
 
@@ -30,9 +36,11 @@ struct Ingest::State {
   std::string partial; ///< key of a resumable ingest, or empty
   std::uint64_t offset = 0;
   bool failed = false;
+  bool replaced = false; ///< damaged bytes had the name before
   bool finished = false; ///< published or dropped: nothing left to clean up
   validate::Sha256 sha256;
   std::optional<validate::GitBlobHasher> git;
+  std::unique_ptr<SideWorker> side; ///< last: it uses the hashers
 
   ~State() { end(); }
 
@@ -45,10 +53,32 @@ struct Ingest::State {
     if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
   }
 
-  void hash(std::span<const std::byte> bytes) {
+  void update(std::span<const std::byte> bytes) {
     sha256.update(bytes);
     if (git) git->update(bytes);
+  }
+
+  void hash(std::span<const std::byte> bytes) {
+    update(bytes);
     offset += bytes.size();
+  }
+
+  /// Large pieces are hashed while they are written.
+  Result<void> take(std::span<const std::byte> bytes) {
+    if (bytes.size() < k_side_by_side) {
+      MODELD_TRY(store->disk.write(file, path, bytes, offset));
+      hash(bytes);
+      return {};
+    }
+    if (side == nullptr) {
+      side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) { update(b); });
+    }
+    side->start(bytes);
+    auto written = store->disk.write(file, path, bytes, offset);
+    side->wait();
+    MODELD_TRY(written);
+    offset += bytes.size();
+    return {};
   }
 
   /// Takes what the file already holds.
@@ -110,16 +140,26 @@ struct Ingest::State {
     return info;
   }
 
-  /// Into place, unless an equal blob is there already.
+  /// Whether the file under the blob's name is the one that was proved when its row was written.
+  Result<bool> is_there(const BlobInfo& info) {
+    const std::string path_there = layout::blob(info.sha256);
+    MODELD_ASSIGN(const auto size, store->disk.size_of(path_there));
+    if (size != info.size) return false;
+    auto index = store->writer.lock();
+    MODELD_ASSIGN(const auto row, index->find_blob(info.sha256));
+    // Without a row it is what a crash left between the last two steps: proved as well.
+    return !row || row->mtime_ns == mtime_ns_of(store->disk, path_there);
+  }
+
+  /// Into place, unless an equal blob is there already; damage is replaced by these proved bytes.
   Result<void> place(const BlobInfo& info) {
     const std::string final_path = layout::blob(info.sha256);
     MODELD_TRY(store->disk.make_folders(layout::blob_folder(info.sha256)));
     auto placed = store->disk.rename_new(path, final_path);
     if (!placed && placed.error().code == Errc::conflict) {
-      MODELD_ASSIGN(const auto there, store->disk.size_of(final_path));
-      // An equal size under a proved name is the same blob; anything else is damage that these
-      // proved bytes repair.
-      placed = there == info.size ? store->disk.unlink(path) : store->disk.rename(path, final_path);
+      MODELD_ASSIGN(const bool there, is_there(info));
+      placed = there ? store->disk.unlink(path) : store->disk.rename(path, final_path);
+      replaced = !there;
     }
     MODELD_TRY(placed);
     return store->disk.sync_folder(layout::blob_folder(info.sha256));
@@ -132,9 +172,35 @@ struct Ingest::State {
     MODELD_ASSIGN(auto txn, index->begin());
     MODELD_ASSIGN(const auto before, index->find_blob(info.sha256));
     if (!before || *before != row) MODELD_TRY(index->put_blob(row));
-    if (before && before->damaged) MODELD_TRY(index->set_damaged(info.sha256, false));
+    if (before && before->damaged) {
+      MODELD_TRY(index->set_damaged(info.sha256, false));
+      replaced = true;
+    }
     if (!expected.job.empty()) MODELD_TRY(index->keep_for_job(expected.job, info.sha256));
     return txn.commit();
+  }
+
+  /// What showed the damaged file shows this one now.
+  Result<void> mend_views(const Sha256Digest& digest) {
+    std::vector<Index::FileRow> files;
+    std::vector<Variant> variants;
+    {
+      auto index = store->writer.lock();
+      MODELD_ASSIGN(files, index->files_of(digest));
+      MODELD_ASSIGN(const auto keys, index->variants_of(digest));
+      for (const Sha256Digest& key : keys) {
+        MODELD_ASSIGN(auto variant, index->find_variant(key));
+        if (variant) variants.push_back(std::move(*variant));
+      }
+    }
+    for (const auto& row : files) {
+      MODELD_TRY(link_in_view(store->disk, row.repo, row.commit, row.path, digest,
+                              store->temporary("link")));
+    }
+    for (const Variant& variant : variants) {
+      MODELD_TRY(link_variant(store->disk, variant, store->temporary("link")));
+    }
+    return {};
   }
 
   Result<BlobInfo> publish() {
@@ -150,6 +216,7 @@ struct Ingest::State {
     finished = true;
     release_partial();
     MODELD_TRY(write_row(info));
+    if (replaced) MODELD_TRY(mend_views(info.sha256));
     return info;
   }
 
@@ -202,11 +269,10 @@ Result<void> Ingest::write(std::span<const std::byte> bytes) {
                 fmt::format("storing '{}': more than the expected {} bytes arrived", s.what(),
                             *s.expected.size));
   }
-  if (auto ok = s.store->disk.write(s.file, s.path, bytes, s.offset); !ok) {
+  if (auto ok = s.take(bytes); !ok) {
     s.failed = true;
     return fail(std::move(ok).error().context(fmt::format("storing '{}'", s.what())));
   }
-  s.hash(bytes);
   if (s.expected.space != nullptr) s.expected.space->use(bytes.size());
   return {};
 }
@@ -272,6 +338,25 @@ Result<std::unique_ptr<Ingest>> Store::resume_ingest(std::string_view key, Expec
     MODELD_TRY(ingest->restart());
   }
   return ingest;
+}
+
+Result<BlobInfo> ingest_by_link(Store& store, const std::filesystem::path& source,
+                                Expected expected) {
+  Store::State& s = store.internals();
+  auto state = std::make_unique<Ingest::State>();
+  state->path = s.temporary("adopt");
+  state->expected = std::move(expected);
+  const std::string doing = fmt::format("linking '{}'", source.string());
+  std::error_code ec;
+  const auto real = std::filesystem::canonical(source, ec);
+  if (ec) return fail(from_errno(ec.value(), doing));
+  MODELD_ASSIGN(const auto folder, Disk::open(real.parent_path(), s.disk.watcher()));
+  MODELD_TRY(folder.link_out(real.filename().string(), s.disk, state->path));
+  state->store = &s; // from here on the link is ours to remove
+  MODELD_ASSIGN(state->file, s.disk.open_read(state->path));
+  state->start_hashing();
+  MODELD_TRY(state->absorb());
+  return Ingest(std::move(state)).commit();
 }
 
 Result<BlobInfo> Store::ingest_file(const std::filesystem::path& source, Expected expected) {

@@ -37,6 +37,10 @@ std::string pin_manifest(std::string_view name) {
   return fmt::format("{}/{}.json", k_pins, name);
 }
 
+std::string link_manifest(std::string_view id) {
+  return fmt::format("{}/{}.json", k_links, id);
+}
+
 std::string view(const RepoId& repo, const GitOid& commit) {
   return fmt::format("{}/{}/{}", k_views, repo_folder(repo), commit.hex());
 }

@@ -22,6 +22,7 @@ inline constexpr const char* k_blobs = "blobs/sha256";
 inline constexpr const char* k_snapshots = "snapshots";
 inline constexpr const char* k_variants = "variants";
 inline constexpr const char* k_pins = "pins";
+inline constexpr const char* k_links = "links";
 inline constexpr const char* k_views = "views";
 inline constexpr const char* k_quarantine = "quarantine";
 inline constexpr std::string_view k_partial_prefix = "resume-";
@@ -35,6 +36,7 @@ std::string snapshot_manifest(const RepoId& repo, const GitOid& commit);
 std::string repo_manifest(const RepoId& repo); ///< refs, canonical name, who may read
 std::string variant_manifest(const Sha256Digest& key);
 std::string pin_manifest(std::string_view name);
+std::string link_manifest(std::string_view id);
 std::string view(const RepoId& repo, const GitOid& commit);
 std::string partial(std::string_view key); ///< tmp/resume-<key>.part
 

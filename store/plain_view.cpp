@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -91,13 +92,20 @@ Result<void> build_plain_view(const Disk& disk, const Snapshot& snapshot,
   return put_in_place(disk, temporary, place);
 }
 
-Result<void> link_variant(const Disk& disk, const Variant& variant, const std::string& temporary) {
-  const std::string place = layout::view(variant.repo, variant.commit) + '/' + variant.file_name;
-  if (same_inode(disk, layout::blob(variant.result), place)) return {};
+Result<void> link_in_view(const Disk& disk, const RepoId& repo, const GitOid& commit,
+                          const std::string& path, const Sha256Digest& blob,
+                          const std::string& temporary) {
+  const std::string place = layout::view(repo, commit) + '/' + path;
+  if (same_inode(disk, layout::blob(blob), place)) return {};
   MODELD_TRY(disk.make_folders(folder_of(place)));
-  MODELD_TRY(link_blob(disk, variant.result, temporary, place));
+  MODELD_TRY(link_blob(disk, blob, temporary, place));
   MODELD_TRY(disk.rename(temporary, place));
   return disk.sync_folder(folder_of(place));
+}
+
+Result<void> link_variant(const Disk& disk, const Variant& variant, const std::string& temporary) {
+  return link_in_view(disk, variant.repo, variant.commit, variant.file_name, variant.result,
+                      temporary);
 }
 
 Result<void> unlink_variant(const Disk& disk, const Variant& variant) {
@@ -116,6 +124,21 @@ bool plain_view_complete(const Disk& disk, const Snapshot& snapshot) {
          std::all_of(snapshot.files.begin(), snapshot.files.end(), [&](const SnapshotFile& file) {
            return same_inode(disk, layout::blob(file.sha256), place + '/' + file.path);
          });
+}
+
+bool variant_is_shown(const Disk& disk, const Variant& variant) {
+  return same_inode(disk, layout::blob(variant.result),
+                    layout::view(variant.repo, variant.commit) + '/' + variant.file_name);
+}
+
+bool is_blob_link(const Disk& disk, const std::string& path) {
+  struct stat info {};
+  if (fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (S_ISREG(info.st_mode)) return (info.st_mode & 0222) == 0;
+  std::error_code ec;
+  return S_ISLNK(info.st_mode) &&
+         std::filesystem::read_symlink(disk.root() / path, ec).string().find(layout::k_blobs) !=
+             std::string::npos;
 }
 
 void remove_empty_folders(const Disk& disk, std::string path, const std::string& stop) {

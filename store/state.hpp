@@ -8,6 +8,7 @@
 #include "store/store.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,13 +18,30 @@
 
 namespace modeld::store {
 
-/// How many holders a blob has in this process.
+/// How many holders a blob has in this process, and which blobs a collection is deleting now.
 struct BlobHold::Table {
-  Guarded<std::map<Sha256Digest, int>> counts;
+  struct Contents {
+    std::map<Sha256Digest, int> counts;
+    std::set<Sha256Digest> condemned;
+  };
+  Guarded<Contents> contents;
+  std::condition_variable pardoned;
 
   bool contains(const Sha256Digest& digest) {
-    auto lock = counts.lock();
-    return lock->contains(digest);
+    auto lock = contents.lock();
+    return lock->counts.contains(digest);
+  }
+  /// False where somebody holds it. From here until pardon() new holders wait.
+  bool condemn(const Sha256Digest& digest) {
+    auto lock = contents.lock();
+    if (lock->counts.contains(digest)) return false;
+    lock->condemned.insert(digest);
+    return true;
+  }
+  void pardon(const Sha256Digest& digest) {
+    auto lock = contents.lock();
+    lock->condemned.erase(digest);
+    pardoned.notify_all();
   }
 };
 

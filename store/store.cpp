@@ -3,6 +3,8 @@
 
 #include "schema/version.hpp"
 #include "store/layout.hpp"
+#include "store/manifests.hpp"
+#include "store/rebuild.hpp"
 #include "store/state.hpp"
 
 #include <fmt/format.h>
@@ -107,6 +109,9 @@ Result<void> make_root(const fs::path& root, const StoreOptions& options) {
     return fail(from_errno(errno, fmt::format("making store '{}'", root.string()))
                     .with_hint("its parent folder must exist"));
   }
+  if (chmod(root.c_str(), options.folder_mode) != 0) {
+    return fail(from_errno(errno, fmt::format("making store '{}'", root.string())));
+  }
   return {};
 }
 
@@ -136,8 +141,7 @@ Result<void> sweep(const Disk& disk) {
 /// The marker comes before everything else but the lock, or a crash of the first start would leave
 /// a folder that looks like somebody else's.
 Result<void> write_marker(const Disk& disk, const std::string& id) {
-  const std::string text =
-      fmt::format("{}{}\nid {}\ncreated-by {}\n", k_marker_head, k_marker_version, id, k_version);
+  const std::string text = marker_text(id);
   MODELD_TRY(disk.unlink(k_new_marker));
   MODELD_ASSIGN(const auto file, disk.create(k_new_marker, 0644));
   MODELD_TRY(disk.write(file, k_new_marker, std::as_bytes(std::span(text)), 0));
@@ -171,6 +175,11 @@ Result<void> check_integrity(Index& index) {
 }
 
 } // namespace
+
+std::string marker_text(const std::string& id) {
+  return fmt::format("{}{}\nid {}\ncreated-by {}\n", k_marker_head, k_marker_version, id,
+                     k_version);
+}
 
 std::string random_id() {
   std::array<std::byte, 16> bytes{};
@@ -209,9 +218,14 @@ std::string Store::State::temporary(std::string_view what) {
 
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
+Store::State& Store::internals() {
+  return *state_;
+}
+
 Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions options) {
   MODELD_TRY(make_root(root, options));
   MODELD_ASSIGN(auto disk, Disk::open(fs::absolute(root), options.watcher));
+  disk.set_folder_mode(options.folder_mode);
   // Looked at before anything is written: a folder that is not ours is left as it is.
   MODELD_TRY(read_marker(disk, options));
   MODELD_ASSIGN(auto lock, RootLock::take(disk));
@@ -222,6 +236,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   }
   MODELD_TRY(make_folders(disk));
   MODELD_TRY(sweep(disk));
+  if (options.rebuild_index) MODELD_TRY(rebuild_index(disk));
   const fs::path file = disk.root() / layout::k_index;
   MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
   if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
@@ -269,16 +284,20 @@ fs::path Store::blob_path(const Sha256Digest& digest) const {
 
 BlobHold::BlobHold(std::shared_ptr<Table> table, std::vector<Sha256Digest> digests) {
   {
-    auto counts = table->counts.lock();
+    auto contents = table->contents.lock();
+    table->pardoned.wait(contents.mutex(), [&] {
+      return std::none_of(digests.begin(), digests.end(),
+                          [&](const auto& digest) { return contents->condemned.contains(digest); });
+    });
     for (const Sha256Digest& digest : digests) {
-      ++(*counts)[digest];
+      ++contents->counts[digest];
     }
   }
   entry_ = std::shared_ptr<void>(nullptr, [table, held = std::move(digests)](void*) {
-    auto counts = table->counts.lock();
+    auto contents = table->contents.lock();
     for (const Sha256Digest& digest : held) {
-      const auto at = counts->find(digest);
-      if (--at->second == 0) counts->erase(at);
+      const auto at = contents->counts.find(digest);
+      if (--at->second == 0) contents->counts.erase(at);
     }
   });
 }
@@ -318,25 +337,52 @@ Result<Usage> Store::usage() const {
                state_->ledger->reserved.load()};
 }
 
+void Store::refill_reserve() {
+  fill_reserve(state_->disk, state_->options.reserve_file);
+}
+
+namespace {
+
+tl::unexpected<Error> no_space(const Store& store, std::string_view why, std::uint64_t needed,
+                               std::uint64_t free, std::uint64_t reserved) {
+  Error error{
+      Errc::no_space,
+      fmt::format("reserving space in '{}': {} bytes needed, {} {}, of which {} are promised "
+                  "to other work",
+                  store.root().string(), needed, free, why, reserved),
+      "free some with modelctl gc, or remove what is not needed",
+      {{"needed", std::to_string(needed)},
+       {"free", std::to_string(free)},
+       {"reserved", std::to_string(reserved)}},
+      0};
+  return fail(std::move(error));
+}
+
+} // namespace
+
 Result<std::shared_ptr<SpaceReservation>> Store::reserve_space(std::uint64_t bytes) {
   MODELD_ASSIGN(const auto found, usage());
   // Taken first and given back on refusal, so that two callers cannot both have the last bytes.
   const std::uint64_t before = state_->ledger->reserved.fetch_add(bytes);
   auto reservation = std::make_shared<SpaceReservation>(state_->ledger, bytes);
-  const std::uint64_t taken = before + state_->options.min_free;
-  const std::uint64_t available = found.free > taken ? found.free - taken : 0;
-  if (bytes <= available) return reservation;
-  Error error{Errc::no_space,
-              fmt::format("reserving space in '{}': {} bytes needed, {} free, of which {} are "
-                          "promised to other work and {} are kept free",
-                          root().string(), bytes, found.free, before, state_->options.min_free),
-              "free some with modelctl gc, or remove what is not needed",
-              {{"needed", std::to_string(bytes)},
-               {"free", std::to_string(found.free)},
-               {"reserved", std::to_string(before)},
-               {"min_free", std::to_string(state_->options.min_free)}},
-              0};
-  return fail(std::move(error));
+  const std::uint64_t kept = state_->options.min_free;
+  const std::uint64_t usable = found.free > kept ? found.free - kept : 0;
+  if (before > usable || bytes > usable - before) {
+    return no_space(*this, fmt::format("free above the {} that are kept free", kept), bytes, usable,
+                    before);
+  }
+  if (state_->options.max_bytes == 0) return reservation;
+  std::uint64_t stored = 0;
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(stored, index->blob_bytes());
+  }
+  const std::uint64_t quota = state_->options.max_bytes;
+  const std::uint64_t left = quota > stored ? quota - stored : 0;
+  if (before > left || bytes > left - before) {
+    return no_space(*this, fmt::format("left of the store's {}", quota), bytes, left, before);
+  }
+  return reservation;
 }
 
 } // namespace modeld::store

@@ -27,8 +27,11 @@ struct StoreOptions {
   std::string expected_id; ///< the marker's id, where known: an unmounted store is no store
   std::uint64_t min_free = 256U << 20;    ///< bytes that reservations leave free
   std::uint64_t reserve_file = 64U << 20; ///< size of `reserve`; 0 for none
+  std::uint64_t max_bytes = 0;            ///< of all blobs together; 0: as much as the disk holds
   std::uint32_t blob_mode = 0444;
-  DiskWatcher* watcher = nullptr; ///< sees every write; tests inject faults here
+  std::uint32_t folder_mode = 0755; ///< whatever the umask is; an inherited group bit stays
+  bool rebuild_index = false;       ///< make a new index out of the manifests first
+  DiskWatcher* watcher = nullptr;   ///< sees every write; tests inject faults here
 };
 
 /// Keeps blobs from collection while it lives. Movable, any thread.
@@ -82,6 +85,7 @@ public:
   /// no_space with `needed`, `free`, `reserved` (bytes) in the details.
   Result<std::shared_ptr<SpaceReservation>> reserve_space(std::uint64_t bytes);
   Result<Usage> usage() const;
+  void refill_reserve(); ///< after a collection that needed it
 
   // ---- snapshots
   /// All blobs must be there (not_found names the first that is not). Manifest, view folder, row.
@@ -143,6 +147,8 @@ public:
 
   struct State;
   explicit Store(std::unique_ptr<State> state);
+  /// For this folder's own sources: collection, repair, views.
+  State& internals();
 
 private:
   std::unique_ptr<State> state_;

@@ -25,6 +25,7 @@ public:
   Result<std::span<const std::byte>> bytes(std::string_view path) const override {
     return files_->bytes(path);
   }
+  void trim() const override { files_->trim(); }
 
 private:
   std::unique_ptr<FileSet> files_;

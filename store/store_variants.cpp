@@ -41,7 +41,8 @@ Result<void> Store::publish_variant(const Variant& variant) {
     MODELD_ASSIGN(const bool there, is_published(*index, variant));
     if (there) return link_variant(s.disk, variant, s.temporary("link"));
     MODELD_ASSIGN(const auto snapshot, index->find_snapshot(variant.repo, variant.commit));
-    if (snapshot && snapshot->find(variant.file_name) != nullptr) {
+    const auto* file = snapshot ? snapshot->find(variant.file_name) : nullptr;
+    if (file != nullptr && file->sha256 != variant.result) {
       return fail(Errc::conflict,
                   fmt::format("publishing variant '{}': the snapshot has a file of that name",
                               variant.file_name));
@@ -92,18 +93,22 @@ Result<void> Store::remove_variant(const Sha256Digest& key) {
   State& s = *state_;
   const std::lock_guard manifests(s.manifests);
   std::optional<Variant> variant;
+  bool shown_by_snapshot = false;
   {
     auto index = s.writer.lock();
     MODELD_ASSIGN(variant, index->find_variant(key));
     if (!variant) {
       return fail(Errc::not_found, fmt::format("removing variant {}: no such variant", key.hex()));
     }
+    MODELD_ASSIGN(const auto snapshot, index->find_snapshot(variant->repo, variant->commit));
+    shown_by_snapshot = snapshot && snapshot->find(variant->file_name) != nullptr;
     MODELD_ASSIGN(auto txn, index->begin());
     MODELD_TRY(index->delete_variant(key));
     MODELD_TRY(txn.commit());
   }
   MODELD_TRY(s.disk.unlink(layout::variant_manifest(key)));
   MODELD_TRY(s.disk.sync_folder(layout::k_variants));
+  if (shown_by_snapshot) return {};
   return unlink_variant(s.disk, *variant);
 }
 

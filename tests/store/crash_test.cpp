@@ -200,21 +200,23 @@ void crash_everywhere(Loss loss) {
 
 } // namespace
 
-TEST_CASE("Store keeps its promises when killed at any change", "[store][crash]") {
+TEST_CASE("Store keeps its promises when killed at any change",
+          "[store][crash][S1][S2][S3][S4][S5][S6]") {
   crash_everywhere(Loss::nothing);
 }
 
 TEST_CASE("Store keeps its promises when unsynced contents are lost at any change",
-          "[store][crash]") {
+          "[store][crash][S1][S2][S3][S4][S5][S6]") {
   crash_everywhere(Loss::data);
 }
 
-TEST_CASE("Store keeps its promises when unsynced names are lost at any change", "[store][crash]") {
+TEST_CASE("Store keeps its promises when unsynced names are lost at any change",
+          "[store][crash][S1][S2][S3][S4][S5][S6]") {
   crash_everywhere(Loss::names);
 }
 
 TEST_CASE("Store keeps its promises when everything unsynced is lost at any change",
-          "[store][crash]") {
+          "[store][crash][S1][S2][S3][S4][S5][S6]") {
   crash_everywhere(Loss::all);
 }
 

@@ -40,6 +40,19 @@ void check_blob_files(const fs::path& root) {
   }
 }
 
+void check_blob_rows(store::Store& store) {
+  auto index = store::Index::open(store.root() / store::layout::k_index,
+                                  store::Db::Access::read_only, nullptr);
+  REQUIRE(index);
+  const auto rows = index->list_blobs();
+  REQUIRE(rows);
+  for (const auto& row : *rows) {
+    if (row.damaged) continue;
+    std::error_code ec;
+    CHECK(fs::file_size(store.blob_path(row.info.sha256), ec) == row.info.size);
+  }
+}
+
 void check_snapshots(store::Store& store) {
   const auto list = store.list_snapshots();
   REQUIRE(list);
@@ -100,6 +113,7 @@ void check_names(store::Store& store) {
 
 void check_invariants(store::Store& store) {
   check_blob_files(store.root());
+  check_blob_rows(store);
   check_snapshots(store);
   check_variants(store);
   check_names(store);

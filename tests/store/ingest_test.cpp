@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/ingest.hpp"
 
+#include "tests/store/faults.hpp"
 #include "tests/store/fixture.hpp"
 
 #include <sys/stat.h>
+
+#include <cerrno>
 
 #include <thread>
 
@@ -260,4 +263,40 @@ TEST_CASE("Ingest shrinks its space reservation as it writes", "[store][ingest][
   expected.space = *store->reserve_space(100);
   REQUIRE(ingest(*store, "hello", expected));
   CHECK(expected.space->left() == 95);
+}
+
+TEST_CASE("Ingest gives the same digests for large pieces as for small ones", "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  std::string text(1'500'000, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    text[i] = static_cast<char>(i * 31 + i / 251);
+  }
+  for (const std::size_t piece : {1000U, 262'143U, 262'144U, 262'145U, 1'500'000U}) {
+    INFO(piece);
+    auto ingest = *store->begin_ingest(size_only(text.size()));
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      REQUIRE(ingest->write(bytes_of(std::string_view(text).substr(at, piece))));
+    }
+    const auto blob = ingest->commit();
+    REQUIRE(blob);
+    CHECK(blob->sha256 == sha(text));
+    CHECK(blob->git_oid == git_id(text));
+  }
+  CHECK(read_file(store->blob_path(sha(text))) == text);
+}
+
+TEST_CASE("Ingest of a large piece can begin again after a failed write", "[store][ingest]") {
+  TempDir dir;
+  ErrorWatcher watcher;
+  const auto store = open_store(dir / "root", small_options(&watcher));
+  const std::string text(400'000, 'x');
+  auto ingest = *store->resume_ingest("key", size_only(text.size()));
+  watcher.matches = [](const store::DiskEvent& event) { return event.op == store::DiskOp::write; };
+  watcher.arm(0, ENOSPC);
+  CHECK(ingest->write(bytes_of(text)).error().code == Errc::no_space);
+  CHECK_FALSE(ingest->commit());
+  REQUIRE(ingest->restart());
+  REQUIRE(ingest->write(bytes_of(text)));
+  CHECK(ingest->commit()->sha256 == sha(text));
 }

@@ -161,3 +161,17 @@ TEST_CASE("Store::reserve_space gives space back with the reservation", "[store]
   store->reserve_space(1000);
   CHECK(store->usage()->reserved == 0);
 }
+
+TEST_CASE("Store::reserve_space holds the store's own limit", "[store][space]") {
+  TempDir dir;
+  auto options = small_options();
+  options.max_bytes = 100;
+  const auto store = open_store(dir / "root", options);
+  REQUIRE(ingest(*store, std::string(60, 'x')));
+  const auto refused = store->reserve_space(41);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::no_space);
+  const auto first = store->reserve_space(40);
+  REQUIRE(first);
+  CHECK_FALSE(store->reserve_space(1));
+}

@@ -140,3 +140,21 @@ TEST_CASE("Store::remove_variant removes row, manifest and link", "[store][varia
   CHECK(store->remove_variant(variant.key).error().code == Errc::not_found);
   check_invariants(*store);
 }
+
+TEST_CASE("Store keeps one file of a repository alone, before and after the whole snapshot",
+          "[store][variant]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const Files files{{"config.json", "{}"}, {"Name-Q4_K_M.gguf", "gguf"}};
+  const auto whole = snapshot_of("org/Name", '1', files);
+  auto alone = variant_of(snapshot_of("org/Name", '1', {}), "Q4_K_M", "gguf");
+  alone.sources = {{alone.file_name, alone.result}};
+  REQUIRE(ingest(*store, "gguf"));
+  REQUIRE(store->publish_variant(alone));
+  REQUIRE(pull(*store, whole, files));
+  REQUIRE(store->publish_variant(alone));
+  check_invariants(*store);
+  REQUIRE(store->remove_variant(alone.key));
+  check_invariants(*store);
+  CHECK(read_file(store->snapshot_folder(whole.repo, whole.commit) / alone.file_name) == "gguf");
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/collect_facts.hpp"
+
+#include "store/layout.hpp"
+#include "store/open_files.hpp"
+#include "store/state.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace modeld::store {
+namespace {
+
+std::string describe(const Lease& lease) {
+  const std::string note = lease.note.empty() ? "" : fmt::format(" ({})", lease.note);
+  switch (lease.holder.kind) {
+  case LeaseHolder::Kind::connection:
+    return fmt::format("lease of connection {}{}", lease.holder.connection, note);
+  case LeaseHolder::Kind::process:
+    return fmt::format("lease of process {}{}", lease.holder.pid, note);
+  default:
+    return fmt::format("lease until {}{}", lease.holder.deadline, note);
+  }
+}
+
+std::string describe(const std::vector<FileUser>& users) {
+  std::string text;
+  for (const FileUser& user : users) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("process {} ({})", user.pid, user.command);
+  }
+  return text;
+}
+
+/// The first user of a blob counts; the order of calls below is the order of weight.
+void add_user(CollectFacts& facts, const Sha256Digest& blob, Reason reason, std::string who) {
+  facts.users.try_emplace(blob, CollectFacts::User{reason, std::move(who)});
+}
+
+Result<void> read_index(Store::State& s, CollectFacts& facts) {
+  auto index = s.writer.lock();
+  // One transaction: every list is of the same moment.
+  MODELD_ASSIGN(auto txn, index->begin());
+  MODELD_ASSIGN(facts.blobs, index->list_blobs());
+  MODELD_ASSIGN(auto snapshots, index->list_snapshots());
+  MODELD_ASSIGN(const auto files, index->list_files());
+  auto file = files.begin();
+  for (SnapshotInfo& info : snapshots) {
+    std::vector<Sha256Digest> blobs;
+    for (; file != files.end() && file->repo == info.repo && file->commit == info.commit; ++file) {
+      blobs.push_back(file->digest);
+    }
+    facts.snapshots.emplace_back(std::move(info), std::move(blobs));
+  }
+  MODELD_ASSIGN(const auto keys, index->list_variant_keys());
+  for (const Sha256Digest& key : keys) {
+    MODELD_ASSIGN(auto variant, index->find_variant(key));
+    if (variant) facts.variants.push_back(std::move(*variant));
+  }
+  MODELD_ASSIGN(facts.pins, index->list_pins());
+  MODELD_ASSIGN(const auto uses, index->list_uses());
+  facts.uses.insert(uses.begin(), uses.end());
+  MODELD_ASSIGN(const auto jobs, index->list_job_blobs());
+  for (const auto& [job, blob] : jobs) {
+    add_user(facts, blob, Reason::job, "job " + job);
+  }
+  MODELD_ASSIGN(const auto links, index->list_link_blobs());
+  for (const auto& [where, blob] : links) {
+    add_user(facts, blob, Reason::linked, where);
+  }
+  return {};
+}
+
+Result<void> read_leases(Store& store, CollectFacts& facts) {
+  {
+    auto contents = store.internals().holds->contents.lock();
+    for (const auto& [digest, count] : contents->counts) {
+      add_user(facts, digest, Reason::held, "a request or a build");
+    }
+  }
+  MODELD_ASSIGN(const auto leases, store.list_leases());
+  for (const Lease& lease : leases) {
+    add_user(facts, lease.blob, Reason::leased, describe(lease));
+  }
+  return {};
+}
+
+void read_open_files(const Disk& disk, CollectFacts& facts) {
+  std::map<Inode, Sha256Digest> blobs;
+  std::set<Inode> inodes;
+  for (const BlobRow& blob : facts.blobs) {
+    struct stat info {};
+    const std::string path = layout::blob(blob.info.sha256);
+    if (fstatat(disk.fd(), path.c_str(), &info, 0) != 0) continue;
+    const Inode inode{info.st_dev, info.st_ino};
+    blobs.emplace(inode, blob.info.sha256);
+    inodes.insert(inode);
+  }
+  const OpenFiles open = find_open_files(inodes);
+  facts.unseen = open.unseen;
+  for (const auto& [inode, users] : open.users) {
+    add_user(facts, blobs.at(inode), Reason::open, describe(users));
+  }
+}
+
+Result<StrayFile> look_at(const Disk& disk, std::string path) {
+  struct stat info {};
+  if (fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return StrayFile{std::move(path), 0, 0, false}; // gone meanwhile
+  }
+  return StrayFile{std::move(path), static_cast<std::uint64_t>(info.st_size), info.st_mtime, false};
+}
+
+/// Damaged blobs, kept for a while as evidence.
+Result<void> read_quarantine(Store::State& s, CollectFacts& facts) {
+  if (!s.disk.exists(layout::k_quarantine)) return {};
+  MODELD_ASSIGN(const auto files, s.disk.list(layout::k_quarantine));
+  for (const FolderEntry& file : files) {
+    MODELD_ASSIGN(auto stray,
+                  look_at(s.disk, fmt::format("{}/{}", layout::k_quarantine, file.name)));
+    facts.strays.push_back(std::move(stray));
+  }
+  return {};
+}
+
+Result<void> read_files(Store::State& s, CollectFacts& facts) {
+  MODELD_ASSIGN(const auto unfinished, s.disk.list(layout::k_tmp));
+  for (const FolderEntry& entry : unfinished) {
+    if (!layout::is_partial(entry.name)) continue;
+    MODELD_ASSIGN(auto file, look_at(s.disk, fmt::format("{}/{}", layout::k_tmp, entry.name)));
+    auto active = s.active_partials.lock();
+    file.active = std::any_of(active->begin(), active->end(), [&file](const std::string& key) {
+      return layout::partial(key) == file.path;
+    });
+    facts.partials.push_back(std::move(file));
+  }
+  std::set<std::string> known;
+  for (const BlobRow& blob : facts.blobs) {
+    known.insert(blob.info.sha256.hex());
+  }
+  MODELD_ASSIGN(const auto folders, s.disk.list(layout::k_blobs));
+  for (const FolderEntry& folder : folders) {
+    if (!folder.folder) continue;
+    const std::string path = fmt::format("{}/{}", layout::k_blobs, folder.name);
+    MODELD_ASSIGN(const auto files, s.disk.list(path));
+    for (const FolderEntry& file : files) {
+      if (known.contains(file.name)) continue;
+      MODELD_ASSIGN(auto stray, look_at(s.disk, path + '/' + file.name));
+      facts.strays.push_back(std::move(stray));
+    }
+  }
+  return read_quarantine(s, facts);
+}
+
+} // namespace
+
+const CollectFacts::User* CollectFacts::user_of(const Sha256Digest& digest) const {
+  const auto at = users.find(digest);
+  return at == users.end() ? nullptr : &at->second;
+}
+
+UnixTime CollectFacts::used(const Sha256Digest& digest) const {
+  const auto at = uses.find(digest);
+  return at == uses.end() ? 0 : at->second;
+}
+
+bool CollectFacts::has_snapshot(const RepoId& repo, const GitOid& commit) const {
+  // Sorted by repository and commit.
+  const auto at = std::lower_bound(snapshots.begin(), snapshots.end(), std::pair(repo, commit),
+                                   [](const auto& row, const auto& wanted) {
+                                     return std::pair(row.first.repo, row.first.commit) < wanted;
+                                   });
+  return at != snapshots.end() && at->first.repo == repo && at->first.commit == commit;
+}
+
+std::optional<std::string> CollectFacts::pin_of(const RepoId& repo, const GitOid& commit) const {
+  const auto at = std::find_if(pins.begin(), pins.end(), [&](const Pin& pin) {
+    return pin.repo == repo && pin.commit == commit;
+  });
+  return at == pins.end() ? std::nullopt : std::optional(at->name);
+}
+
+std::optional<std::string> CollectFacts::pin_of(const Variant& variant) const {
+  const auto at = std::find_if(pins.begin(), pins.end(), [&](const Pin& pin) {
+    return pin.repo == variant.repo && pin.commit == variant.commit &&
+           std::binary_search(pin.recipes.begin(), pin.recipes.end(), variant.recipe);
+  });
+  return at == pins.end() ? std::nullopt : std::optional(at->name);
+}
+
+Result<std::vector<std::string>> users_of(Store& store, const std::vector<Sha256Digest>& digests) {
+  CollectFacts facts;
+  for (const Sha256Digest& digest : digests) {
+    facts.blobs.push_back({{digest, 0, std::nullopt}, 0, false});
+  }
+  MODELD_TRY(read_leases(store, facts));
+  read_open_files(store.internals().disk, facts);
+  std::vector<std::string> users;
+  for (const Sha256Digest& digest : digests) {
+    if (const auto* user = facts.user_of(digest)) users.push_back(user->who);
+  }
+  std::sort(users.begin(), users.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+  return users;
+}
+
+Result<CollectFacts> gather_facts(Store& store) {
+  MODELD_TRY(store.flush_uses());
+  CollectFacts facts;
+  facts.now = now();
+  MODELD_ASSIGN(const auto usage, store.usage());
+  facts.free = usage.free;
+  Store::State& s = store.internals();
+  // Files are listed last: one that arrives in between looks like a stray, but is young, and is
+  // looked up again before it is removed.
+  MODELD_TRY(read_leases(store, facts));
+  MODELD_TRY(read_index(s, facts));
+  MODELD_TRY(read_files(s, facts));
+  read_open_files(s.disk, facts);
+  return facts;
+}
+
+} // namespace modeld::store

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/rebuild.hpp"
+
+#include "store/layout.hpp"
+#include "store/manifests.hpp"
+#include "store/state.hpp"
+#include "validate/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace modeld::store {
+namespace {
+
+constexpr const char* k_new_index = "tmp/index.new";
+constexpr const char* k_old_index = "index.sqlite.old";
+constexpr std::size_t k_read_size = 1U << 20;
+
+class Rebuild {
+public:
+  Rebuild(const Disk& disk, Index& index) : disk_(disk), index_(index) {}
+
+  Result<void> run() {
+    MODELD_ASSIGN(auto txn, index_.begin());
+    MODELD_TRY(add_blobs());
+    MODELD_TRY(add_snapshots_and_repos());
+    MODELD_TRY(add_variants());
+    MODELD_TRY(add_pins());
+    MODELD_TRY(add_links());
+    return txn.commit();
+  }
+
+private:
+  Result<void> add_blobs() {
+    MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_blobs, 1));
+    for (const std::string& path : paths) {
+      const auto digest = Sha256Digest::parse(path.substr(path.rfind('/') + 1));
+      if (!digest || layout::blob(*digest) != path || !disk_.size_of(path)) continue;
+      auto row = read_blob_row(disk_, *digest);
+      if (!row && row.error().code != Errc::corrupt) return fail(std::move(row).error());
+      // Wrong bytes get their row with whatever names them, as damaged.
+      if (row) MODELD_TRY(index_.put_blob(*row));
+    }
+    return {};
+  }
+
+  /// A manifest speaks of it, so there has to be a row.
+  Result<void> need_blob(const Sha256Digest& digest, std::uint64_t size) {
+    MODELD_ASSIGN(const auto row, index_.find_blob(digest));
+    if (row) return {};
+    return index_.put_blob({{digest, size, std::nullopt}, 0, true});
+  }
+
+  Result<void> add_snapshots_and_repos() {
+    MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_snapshots, 2));
+    for (const std::string& path : paths) {
+      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
+      if (path.ends_with("/repo.json")) {
+        const auto repo = RepoRow::from_json(text);
+        if (repo && layout::repo_manifest(repo->repo) == path) MODELD_TRY(index_.put_repo(*repo));
+        continue;
+      }
+      const auto snapshot = Snapshot::from_json(text);
+      if (!snapshot || layout::snapshot_manifest(snapshot->repo, snapshot->commit) != path)
+        continue;
+      bool damaged = false;
+      for (const SnapshotFile& file : snapshot->files) {
+        MODELD_TRY(need_blob(file.sha256, file.size));
+        MODELD_ASSIGN(const auto row, index_.find_blob(file.sha256));
+        damaged = damaged || !row || row->damaged;
+      }
+      MODELD_TRY(index_.put_snapshot(*snapshot, time_of(disk_, path)));
+      if (damaged) MODELD_TRY(index_.correct_sums(snapshot->repo, snapshot->commit));
+    }
+    return {};
+  }
+
+  Result<void> add_variants() {
+    MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_variants, 0));
+    for (const std::string& path : paths) {
+      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
+      const auto variant = Variant::from_json(text);
+      if (!variant || layout::variant_manifest(variant->key) != path) continue;
+      MODELD_TRY(need_blob(variant->result, variant->size));
+      MODELD_TRY(index_.put_variant(*variant));
+    }
+    return {};
+  }
+
+  Result<void> add_pins() {
+    MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_pins, 0));
+    for (const std::string& path : paths) {
+      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
+      const auto pin = pin_from_json(text);
+      if (!pin || layout::pin_manifest(pin->name) != path) continue;
+      MODELD_ASSIGN(const auto snapshot, index_.snapshot_info(pin->repo, pin->commit));
+      if (snapshot) MODELD_TRY(index_.put_pin(*pin));
+    }
+    return {};
+  }
+
+  Result<void> add_links() {
+    if (!disk_.exists(layout::k_links)) return {};
+    MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_links, 0));
+    for (const std::string& path : paths) {
+      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
+      const auto link = LinkRecord::from_json(text);
+      if (!link || layout::link_manifest(link->id) != path) continue;
+      for (const LinkedFile& file : link->files) {
+        if (file.blob) MODELD_TRY(need_blob(*file.blob, 0));
+      }
+      MODELD_TRY(index_.put_link(*link));
+    }
+    return {};
+  }
+
+  const Disk& disk_;
+  Index& index_;
+};
+
+} // namespace
+
+Result<BlobRow> read_blob_row(const Disk& disk, const Sha256Digest& digest) {
+  const std::string path = layout::blob(digest);
+  BlobRow row;
+  row.info.sha256 = digest;
+  MODELD_ASSIGN(row.info.size, disk.size_of(path));
+  row.mtime_ns = mtime_ns_of(disk, path);
+  if (row.info.size > k_git_id_limit) return row;
+  MODELD_ASSIGN(const auto file, disk.open_read(path));
+  validate::Sha256 sha256;
+  validate::GitBlobHasher git(row.info.size);
+  std::vector<std::byte> part(k_read_size);
+  for (;;) {
+    const ssize_t n = ::read(file.get(), part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(from_errno(errno, fmt::format("reading '{}'", path)));
+    if (n == 0) break;
+    sha256.update(std::span(part).first(static_cast<std::size_t>(n)));
+    git.update(std::span(part).first(static_cast<std::size_t>(n)));
+  }
+  row.info.git_oid = git.finish();
+  const auto found = sha256.finish();
+  if (found == digest) return row;
+  return fail(Errc::corrupt, fmt::format("reading '{}': its SHA-256 is {}", path, found.hex()));
+}
+
+Result<void> rebuild_index(const Disk& disk) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    MODELD_TRY(disk.unlink(std::string(k_new_index) + suffix));
+  }
+  {
+    MODELD_ASSIGN(auto index,
+                  Index::open(disk.root() / k_new_index, Db::Access::read_write, disk.watcher()));
+    MODELD_TRY(Rebuild(disk, index).run());
+    // Everything into the one file that is renamed.
+    MODELD_TRY(index.db().execute("PRAGMA wal_checkpoint(TRUNCATE)"));
+  }
+  MODELD_ASSIGN(const auto file, disk.open_write(k_new_index, 0644));
+  MODELD_TRY(disk.sync(file, k_new_index));
+  // The old log belongs to the old file; what is in it is given up with that.
+  MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-wal"));
+  MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-shm"));
+  if (disk.exists(layout::k_index)) MODELD_TRY(disk.rename(layout::k_index, k_old_index));
+  MODELD_TRY(disk.rename(k_new_index, layout::k_index));
+  return disk.sync_folder(".");
+}
+
+} // namespace modeld::store

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/show.hpp"
+
+#include "store/collect.hpp"
+#include "store/layout.hpp"
+#include "store/manifests.hpp"
+#include "store/plain_view.hpp"
+#include "store/quarantine.hpp"
+#include "store/show_files.hpp"
+#include "store/state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace modeld::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<Disk> open_root(const ShowOptions& options, DiskWatcher* watcher) {
+  if (!options.root.is_absolute()) {
+    return fail(Errc::invalid_argument, fmt::format("showing a model in '{}': not an absolute path",
+                                                    options.root.string()));
+  }
+  std::error_code ec;
+  if (!fs::exists(options.root, ec)) {
+    MODELD_ASSIGN(const auto parent, Disk::open(options.root.parent_path(), watcher));
+    MODELD_TRY(parent.make_folders(options.root.filename().string()));
+  }
+  return Disk::open(options.root, watcher);
+}
+
+/// Every record, from the manifests: only they know written files and relative links.
+Result<std::vector<LinkRecord>> read_records(const Disk& disk) {
+  std::vector<LinkRecord> records;
+  if (!disk.exists(layout::k_links)) return records;
+  MODELD_ASSIGN(const auto paths, list_manifests(disk, layout::k_links, 0));
+  for (const std::string& path : paths) {
+    MODELD_ASSIGN(const auto text, disk.read_text(path, k_max_manifest));
+    auto record = LinkRecord::from_json(text);
+    if (record && layout::link_manifest(record->id) == path) records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+bool lists(const LinkRecord& record, const std::string& path) {
+  return std::any_of(record.files.begin(), record.files.end(),
+                     [&path](const LinkedFile& file) { return file.path == path; });
+}
+
+/// One call of show().
+class Showing {
+public:
+  Showing(Store& store, const Disk& root, LinkForm form, std::vector<LinkRecord> records)
+      : files_(store, root), state_(store.internals()), root_(root), form_(form),
+        records_(std::move(records)) {}
+
+  /// Decides for each file before any is made.
+  Result<void> look(const std::vector<ShownFile>& plan, ShowReport& report) {
+    for (const ShownFile& file : plan) {
+      MODELD_TRY(check_repo_path(file.path));
+      const LinkedFile linked = files_.describe(file, form_);
+      const Found found = files_.look_at(file);
+      const bool ours = is_ours(linked.path);
+      if (found == Found::other && !(ours && !file.text.empty())) {
+        if (file.path.find("/refs/") != std::string::npos) {
+          report.already_there.push_back(linked.path + " (with another commit)");
+          continue;
+        }
+        return fail(Errc::conflict,
+                    fmt::format("showing '{}': another file is there that modeld did not make",
+                                linked.path),
+                    "move it away, or choose another folder");
+      }
+      if (found == Found::equal && !ours) {
+        report.already_there.push_back(linked.path);
+        continue;
+      }
+      report.link.files.push_back(linked);
+      if (found != Found::equal) to_make_.push_back(file);
+    }
+    return {};
+  }
+
+  Result<void> make() {
+    for (const ShownFile& file : to_make_) {
+      auto made = files_.make(file, form_);
+      if (!made) {
+        take_back();
+        return made;
+      }
+      made_.push_back(file.path);
+    }
+    return {};
+  }
+
+private:
+  bool is_ours(const std::string& path) const {
+    return std::any_of(records_.begin(), records_.end(),
+                       [&path](const LinkRecord& record) { return lists(record, path); });
+  }
+
+  void take_back() {
+    for (auto path = made_.rbegin(); path != made_.rend(); ++path) {
+      [[maybe_unused]] const auto ignored = root_.unlink(*path);
+      remove_empty_folders(root_, folder_of(*path), ".");
+    }
+  }
+
+  ShownFiles files_;
+  Store::State& state_;
+  const Disk& root_;
+  LinkForm form_;
+  std::vector<LinkRecord> records_;
+  std::vector<ShownFile> to_make_;
+  std::vector<std::string> made_;
+};
+
+LinkRecord new_record(ShowTarget target, const ShowSubject& subject, const ShowOptions& options,
+                      const std::vector<LinkRecord>& records) {
+  LinkRecord record{random_id(),
+                    std::string(slug(target)),
+                    options.root.string(),
+                    subject.snapshot.repo,
+                    subject.snapshot.commit,
+                    options.uid,
+                    now(),
+                    {}};
+  for (const LinkRecord& known : records) {
+    if (known.target == record.target && known.root == record.root && known.repo == record.repo &&
+        known.commit == record.commit) {
+      record.id = known.id;
+      record.created = known.created;
+    }
+  }
+  return record;
+}
+
+std::vector<Sha256Digest> blobs_of(const std::vector<ShownFile>& plan) {
+  std::vector<Sha256Digest> digests;
+  for (const ShownFile& file : plan) {
+    if (file.blob) digests.push_back(*file.blob);
+  }
+  return digests;
+}
+
+Result<void> save(Store::State& s, const LinkRecord& record) {
+  auto index = s.writer.lock();
+  MODELD_ASSIGN(auto txn, index->begin());
+  MODELD_TRY(index->put_link(record));
+  return txn.commit();
+}
+
+Result<void> forget(Store::State& s, const LinkRecord& record) {
+  {
+    auto index = s.writer.lock();
+    MODELD_ASSIGN(auto txn, index->begin());
+    MODELD_TRY(index->delete_link(record.id));
+    MODELD_TRY(txn.commit());
+  }
+  MODELD_TRY(s.disk.unlink(layout::link_manifest(record.id)));
+  return s.disk.sync_folder(layout::k_links);
+}
+
+} // namespace
+
+Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subject,
+                        const ShowOptions& options) {
+  Store::State& s = store.internals();
+  MODELD_ASSIGN(const auto plan, plan_show(target, subject));
+  const BlobHold held = store.hold(blobs_of(plan));
+  for (const Sha256Digest& blob : blobs_of(plan)) {
+    MODELD_TRY(check_before_use(store, blob));
+  }
+  MODELD_ASSIGN(const auto root, open_root(options, s.disk.watcher()));
+  ShowReport report;
+  MODELD_ASSIGN(report.choice, choose_form(store, options));
+  const std::lock_guard manifests(s.manifests);
+  MODELD_ASSIGN(auto records, read_records(s.disk));
+  report.link = new_record(target, subject, options, records);
+  Showing showing(store, root, report.choice.form, std::move(records));
+  MODELD_TRY(showing.look(plan, report));
+  // The record comes first: after a crash it tells which files may be ours.
+  MODELD_TRY(s.disk.make_folders(layout::k_links));
+  MODELD_TRY(
+      s.disk.replace_file(layout::link_manifest(report.link.id), report.link.to_json(), 0644));
+  MODELD_TRY(save(s, report.link));
+  if (auto made = showing.make(); !made) {
+    [[maybe_unused]] const auto ignored = forget(s, report.link);
+    return fail(std::move(made).error());
+  }
+  if (options.reader_uid && !report.link.files.empty()) {
+    MODELD_TRY(check_reachable(report.link.files.front().path, *options.reader_uid, {}));
+  }
+  return report;
+}
+
+Result<std::vector<std::string>> hide(Store& store, std::string_view id) {
+  Store::State& s = store.internals();
+  const std::lock_guard manifests(s.manifests);
+  MODELD_ASSIGN(const auto records, read_records(s.disk));
+  const auto record = std::find_if(records.begin(), records.end(),
+                                   [id](const LinkRecord& known) { return known.id == id; });
+  if (record == records.end()) {
+    return fail(Errc::not_found, fmt::format("hiding link '{}': no such link", id));
+  }
+  std::vector<std::string> left;
+  auto root = Disk::open(record->root, s.disk.watcher());
+  if (root) {
+    const ShownFiles files(store, *root);
+    for (auto file = record->files.rbegin(); file != record->files.rend(); ++file) {
+      const bool shared = std::any_of(records.begin(), records.end(), [&](const LinkRecord& other) {
+        return other.id != record->id && lists(other, file->path);
+      });
+      if (shared) continue;
+      MODELD_ASSIGN(const bool gone, files.remove(*file));
+      if (!gone) left.push_back(file->path);
+    }
+  } else if (root.error().code != Errc::not_found) {
+    return fail(std::move(root).error());
+  }
+  MODELD_TRY(forget(s, *record));
+  return left;
+}
+
+Result<std::vector<LinkRecord>> list_links(Store& store) {
+  const std::lock_guard manifests(store.internals().manifests);
+  return read_records(store.internals().disk);
+}
+
+Result<std::vector<LinkProblem>> check_links(Store& store) {
+  MODELD_ASSIGN(const auto records, list_links(store));
+  std::vector<LinkProblem> problems;
+  for (const LinkRecord& record : records) {
+    auto root = Disk::open(record.root);
+    for (const LinkedFile& file : record.files) {
+      if (!root) {
+        problems.push_back({record.id, file.path, root.error().message});
+        continue;
+      }
+      const std::string wrong = ShownFiles(store, *root).problem(file);
+      if (!wrong.empty()) problems.push_back({record.id, file.path, wrong});
+    }
+  }
+  return problems;
+}
+
+} // namespace modeld::store

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/collect.hpp"
+#include "store/fsck.hpp"
+#include "store/quarantine.hpp"
+#include "store/store.hpp"
+#include "tests/store/faults.hpp"
+#include "validate/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+// Random histories against a simple model in memory, shrunk on failure; and real kills at random
+// moments of the same work. store_stress [--steps N] [--kills N] [--seed N]
+
+using namespace modeld;
+using namespace modeld::store;
+using modeld::test::FastDir;
+namespace fs = std::filesystem;
+
+namespace {
+
+enum class Kind {
+  pull,
+  build,
+  pin,
+  unpin,
+  lease,
+  release,
+  remove,
+  unbuild,
+  gc,
+  shrink,
+  harm,
+  restart
+};
+constexpr int k_kinds = 12;
+constexpr unsigned k_repos = 4;
+constexpr unsigned k_commits = 3;
+
+struct Op {
+  Kind kind;
+  unsigned a;
+  unsigned b;
+};
+
+std::string describe(const Op& op) {
+  constexpr const char* k_names[] = {"pull",   "build",   "pin", "unpin",  "lease", "release",
+                                     "remove", "unbuild", "gc",  "shrink", "harm",  "restart"};
+  return fmt::format("{}({},{})", k_names[static_cast<int>(op.kind)], op.a, op.b);
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+StoreOptions small_options() {
+  StoreOptions options;
+  options.min_free = 0;
+  options.reserve_file = 0;
+  return options;
+}
+
+using Files = std::map<std::string, std::string>;
+
+/// Commits share a file with others of the same repository, and one with all.
+Files files_of(unsigned repo, unsigned commit) {
+  return {{"LICENSE", "the same everywhere"},
+          {"config.json", fmt::format("config of {}", repo)},
+          {"sub/weights", fmt::format("weights of {} at {}", repo, commit)}};
+}
+
+RepoId repo_id(unsigned repo) {
+  return RepoId{repo == 0 ? "alone" : fmt::format("org/model-{}", repo)};
+}
+
+Snapshot snapshot_of(unsigned repo, unsigned commit) {
+  Snapshot snapshot{repo_id(repo), *GitOid::parse(std::string(40, "0123456789"[commit % 10])), {}};
+  for (const auto& [path, text] : files_of(repo, commit)) {
+    snapshot.files.push_back({path, text.size(), validate::git_blob_id(bytes_of(text)),
+                              validate::sha256_of(bytes_of(text))});
+  }
+  return snapshot;
+}
+
+std::string gguf_of(unsigned repo, unsigned commit) {
+  return fmt::format("gguf of {} at {}", repo, commit);
+}
+
+Variant variant_of(unsigned repo, unsigned commit) {
+  const auto snapshot = snapshot_of(repo, commit);
+  const auto recipe = *Recipe::parse_target("Q4_K_M");
+  const auto inputs = variant_inputs(snapshot, recipe);
+  const std::string bytes = gguf_of(repo, commit);
+  Variant variant;
+  variant.key = variant_key(inputs);
+  variant.repo = snapshot.repo;
+  variant.commit = snapshot.commit;
+  variant.recipe = inputs.recipe;
+  variant.converter = inputs.converter;
+  variant.sources = inputs.sources;
+  variant.result = validate::sha256_of(bytes_of(bytes));
+  variant.size = bytes.size();
+  variant.file_name = variant_file_name(snapshot, recipe, variant.key);
+  variant.added = 1;
+  return variant;
+}
+
+Result<void> ingest(Store& store, const std::string& text, std::string job = {}) {
+  Expected expected;
+  expected.job = std::move(job);
+  MODELD_ASSIGN(auto ingest, store.begin_ingest(std::move(expected)));
+  MODELD_TRY(ingest->write(bytes_of(text)));
+  MODELD_TRY(ingest->commit());
+  return {};
+}
+
+std::string name_of(unsigned repo, unsigned commit) {
+  return fmt::format("{}@{}", repo, commit);
+}
+
+/// What has to be true, and the store beside it.
+class History {
+public:
+  explicit History(fs::path root) : root_(std::move(root)) { open(); }
+
+  /// What went wrong; nothing where all is as the model says.
+  std::optional<std::string> run(const Op& op) {
+    const unsigned repo = op.a % k_repos;
+    const unsigned commit = op.b % k_commits;
+    auto wrong = apply(op.kind, repo, commit);
+    if (!wrong) wrong = compare();
+    return wrong;
+  }
+
+  std::optional<std::string> deep_check() {
+    const auto report = fsck(*store_, {false, true}, nullptr);
+    if (!report) return report.error().message;
+    if (report->clean()) return std::nullopt;
+    const auto& first = report->findings.front();
+    return fmt::format("{} {}: {}", first.id, first.path, first.message);
+  }
+
+private:
+  void open() {
+    store_.reset();
+    auto opened = Store::open(root_, small_options());
+    if (!opened) {
+      std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+      std::abort();
+    }
+    store_ = std::move(*opened);
+  }
+
+  static std::optional<std::string> expect(const Result<void>& done, bool good) {
+    if (done.has_value() == good) return std::nullopt;
+    return done ? "it worked and should not have" : done.error().message;
+  }
+
+  std::optional<std::string> apply(Kind kind, unsigned repo, unsigned commit) {
+    const std::string name = name_of(repo, commit);
+    const auto snapshot = snapshot_of(repo, commit);
+    const auto variant = variant_of(repo, commit);
+    switch (kind) {
+    case Kind::pull:
+      return pull(repo, commit);
+    case Kind::build:
+      return build(repo, commit);
+    case Kind::pin: {
+      const auto done = store_->put_pin(
+          {"pin-" + std::to_string(repo), snapshot.repo, snapshot.commit, {variant.recipe}, 0, 1});
+      if (snapshots_.contains(name)) pins_["pin-" + std::to_string(repo)] = name;
+      return expect(done, snapshots_.contains(name));
+    }
+    case Kind::unpin: {
+      const bool there = pins_.erase("pin-" + std::to_string(repo)) > 0;
+      return expect(store_->delete_pin("pin-" + std::to_string(repo)), there);
+    }
+    case Kind::lease:
+      return lease(repo, commit);
+    case Kind::release:
+      store_->release_connection(repo + 1);
+      leases_.erase(repo + 1);
+      return std::nullopt;
+    case Kind::remove: {
+      const bool may = snapshots_.contains(name) && !is_pinned(name);
+      if (may) snapshots_.erase(name);
+      return expect(store_->remove_snapshot(snapshot.repo, snapshot.commit), may);
+    }
+    case Kind::unbuild: {
+      const bool there = variants_.erase(name) > 0;
+      return expect(store_->remove_variant(variant.key), there);
+    }
+    case Kind::gc:
+      return gc(std::nullopt);
+    case Kind::shrink:
+      return gc(std::uint64_t{repo} * 60);
+    case Kind::harm:
+      return harm(repo, commit);
+    default:
+      leases_.clear();
+      open();
+      return std::nullopt;
+    }
+  }
+
+  std::optional<std::string> pull(unsigned repo, unsigned commit) {
+    for (const auto& [path, text] : files_of(repo, commit)) {
+      if (auto done = ingest(*store_, text); !done) return done.error().message;
+    }
+    snapshots_.insert(name_of(repo, commit));
+    return expect(store_->publish_snapshot(snapshot_of(repo, commit)), true);
+  }
+
+  std::optional<std::string> build(unsigned repo, unsigned commit) {
+    if (auto done = ingest(*store_, gguf_of(repo, commit)); !done) return done.error().message;
+    variants_.insert(name_of(repo, commit));
+    return expect(store_->publish_variant(variant_of(repo, commit)), true);
+  }
+
+  std::optional<std::string> lease(unsigned repo, unsigned commit) {
+    const auto blob = variant_of(repo, commit).result;
+    LeaseHolder holder;
+    holder.connection = repo + 1;
+    const auto granted = store_->grant_lease(blob, holder, 0, "stress");
+    const auto there = store_->find_blob(blob);
+    if (!there) return there.error().message;
+    if (granted.has_value() != there->has_value()) return "a lease without its blob";
+    if (granted) leases_[repo + 1].insert(blob);
+    return std::nullopt;
+  }
+
+  /// Somebody damages a stored file; a scrub finds it; fetching it again heals.
+  std::optional<std::string> harm(unsigned repo, unsigned commit) {
+    if (!snapshots_.contains(name_of(repo, commit))) return std::nullopt;
+    const std::string text = fmt::format("weights of {} at {}", repo, commit);
+    const auto digest = validate::sha256_of(bytes_of(text));
+    const auto path = store_->blob_path(digest);
+    fs::permissions(path, fs::perms::owner_all);
+    std::ofstream(path) << "damaged";
+    const auto report = scrub(*store_, {}, nullptr);
+    if (!report) return report.error().message;
+    if (report->damaged.size() != 1) return "scrub did not find the damage";
+    if (store_->find_snapshot(snapshot_of(repo, commit).repo, snapshot_of(repo, commit).commit)) {
+      return "a damaged snapshot is served";
+    }
+    return expect(ingest(*store_, text), true);
+  }
+
+  std::optional<std::string> gc(std::optional<std::uint64_t> size_target) {
+    CollectOptions options;
+    options.grace = 0;
+    options.size_target = size_target;
+    const auto plan = collect(*store_, options, nullptr);
+    if (!plan) return plan.error().message;
+    for (const CollectItem& item : plan->items) {
+      if (!item.goes()) continue;
+      if (item.kind == CollectItem::Kind::snapshot) drop(snapshots_, item);
+      if (item.kind == CollectItem::Kind::variant) drop(variants_, item);
+      if (item.kind == CollectItem::Kind::blob && is_leased(*item.digest))
+        return "a leased blob went";
+    }
+    if (!size_target && removed_ > 0) return "a collection without a target took something listed";
+    for (const auto& [pin, name] : pins_) {
+      if (!snapshots_.contains(name)) return "a pinned snapshot went";
+    }
+    removed_ = 0;
+    return std::nullopt;
+  }
+
+  void drop(std::set<std::string>& from, const CollectItem& item) {
+    std::erase_if(from, [&item](const std::string& name) {
+      const auto at = name.find('@');
+      const auto snapshot = snapshot_of(static_cast<unsigned>(std::stoul(name.substr(0, at))),
+                                        static_cast<unsigned>(std::stoul(name.substr(at + 1))));
+      return snapshot.repo == item.repo && snapshot.commit == item.commit;
+    });
+    ++removed_;
+  }
+
+  bool is_pinned(const std::string& name) const {
+    return std::any_of(pins_.begin(), pins_.end(),
+                       [&name](const auto& pin) { return pin.second == name; });
+  }
+
+  bool is_leased(const Sha256Digest& digest) const {
+    return std::any_of(leases_.begin(), leases_.end(),
+                       [&digest](const auto& lease) { return lease.second.contains(digest); });
+  }
+
+  std::optional<std::string> compare() {
+    const auto list = store_->list_snapshots();
+    const auto variants = store_->list_variants();
+    const auto pins = store_->list_pins();
+    if (!list || !variants || !pins) return "a list failed";
+    if (list->size() != snapshots_.size()) {
+      return fmt::format("{} snapshots, expected {}", list->size(), snapshots_.size());
+    }
+    if (variants->size() != variants_.size()) {
+      return fmt::format("{} variants, expected {}", variants->size(), variants_.size());
+    }
+    if (pins->size() != pins_.size()) {
+      return fmt::format("{} pins, expected {}", pins->size(), pins_.size());
+    }
+    for (const auto& info : *list) {
+      const auto snapshot = store_->find_snapshot(info.repo, info.commit);
+      if (!snapshot) return snapshot.error().message;
+      if (!*snapshot) return "a listed snapshot is not there";
+      for (const auto& file : (*snapshot)->files) {
+        std::error_code ec;
+        const auto shown = store_->snapshot_folder(info.repo, info.commit) / file.path;
+        if (fs::file_size(shown, ec) != file.size) return "a view lacks " + shown.string();
+      }
+    }
+    for (const auto& variant : *variants) {
+      std::error_code ec;
+      if (fs::file_size(store_->variant_path(variant), ec) != variant.size) {
+        return "a variant is not shown: " + variant.file_name;
+      }
+    }
+    return std::nullopt;
+  }
+
+  fs::path root_;
+  std::unique_ptr<Store> store_;
+  std::set<std::string> snapshots_;
+  std::set<std::string> variants_;
+  std::map<std::string, std::string> pins_; ///< to the snapshot's name
+  std::map<unsigned, std::set<Sha256Digest>> leases_;
+  int removed_ = 0;
+};
+
+std::vector<Op> random_ops(std::mt19937_64& random, std::size_t count) {
+  std::vector<Op> ops;
+  for (std::size_t i = 0; i < count; ++i) {
+    ops.push_back({static_cast<Kind>(random() % k_kinds), static_cast<unsigned>(random() % k_repos),
+                   static_cast<unsigned>(random() % k_commits)});
+  }
+  return ops;
+}
+
+std::optional<std::string> run_history(const std::vector<Op>& ops) {
+  FastDir dir;
+  History history(dir / "root");
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    auto wrong = history.run(ops[i]);
+    if (!wrong && i % 100 == 99) wrong = history.deep_check();
+    if (wrong) return fmt::format("after step {} {}: {}", i, describe(ops[i]), *wrong);
+  }
+  return history.deep_check();
+}
+
+/// Leaves out ever smaller parts, as long as it still fails.
+std::vector<Op> shrink(std::vector<Op> ops) {
+  for (std::size_t part = ops.size() / 2; part > 0; part /= 2) {
+    for (std::size_t at = 0; at + part <= ops.size();) {
+      auto fewer = ops;
+      const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(at);
+      fewer.erase(begin, begin + static_cast<std::ptrdiff_t>(part));
+      if (run_history(fewer)) {
+        ops = std::move(fewer);
+      } else {
+        at += part;
+      }
+    }
+  }
+  return ops;
+}
+
+int run_steps(std::uint64_t seed, std::uint64_t steps) {
+  constexpr std::size_t k_length = 500;
+  std::mt19937_64 random(seed);
+  for (std::uint64_t done = 0; done < steps; done += k_length) {
+    const auto ops = random_ops(random, k_length);
+    if (!run_history(ops)) continue;
+    const auto fewest = shrink(ops);
+    std::fprintf(stderr, "seed %llu: %s\nsmallest history:\n",
+                 static_cast<unsigned long long>(seed), run_history(fewest)->c_str());
+    for (const Op& op : fewest) {
+      std::fprintf(stderr, "  %s\n", describe(op).c_str());
+    }
+    return 1;
+  }
+  std::printf("%llu steps, no difference\n", static_cast<unsigned long long>(steps));
+  return 0;
+}
+
+/// Damage that a kill may not do. Manifests and files without rows are what it may leave.
+bool is_forbidden(const FsckFinding& finding) {
+  constexpr std::string_view k_allowed[] = {"FS-03", "FS-13", "FS-18", "FS-22", "FS-24",
+                                            "FS-25", "FS-26", "FS-27", "FS-28"};
+  return std::find(std::begin(k_allowed), std::end(k_allowed), finding.id) == std::end(k_allowed);
+}
+
+std::optional<std::string> check_after_kill(const fs::path& root) {
+  const auto store = Store::open(root, small_options());
+  if (!store) return store.error().message;
+  const auto first = fsck(**store, {true, true}, nullptr);
+  if (!first) return first.error().message;
+  for (const auto& finding : first->findings) {
+    if (is_forbidden(finding)) {
+      return fmt::format("{} {}: {}", finding.id, finding.path, finding.message);
+    }
+  }
+  const auto second = fsck(**store, {false, true}, nullptr);
+  if (!second) return second.error().message;
+  if (second->clean()) return std::nullopt;
+  return "not clean after repair: " + second->findings.front().message;
+}
+
+int run_kills(std::uint64_t seed, std::uint64_t kills) {
+  std::mt19937_64 random(seed);
+  FastDir dir;
+  for (std::uint64_t i = 0; i < kills; ++i) {
+    const auto ops = random_ops(random, 2000);
+    const pid_t child = fork();
+    if (child == 0) {
+      auto store = Store::open(dir / "root", small_options());
+      if (!store) _exit(1);
+      for (const Op& op : ops) {
+        // No model here: the child does not know what an earlier one left.
+        const auto snapshot = snapshot_of(op.a, op.b);
+        const auto variant = variant_of(op.a, op.b);
+        CollectOptions options;
+        options.grace = 0;
+        options.size_target =
+            op.kind == Kind::shrink ? std::optional<std::uint64_t>(100) : std::nullopt;
+        Result<void> ignored;
+        switch (op.kind) {
+        case Kind::pull:
+        case Kind::harm:
+          for (const auto& [path, text] : files_of(op.a, op.b)) {
+            ignored = ingest(**store, text);
+          }
+          ignored = (*store)->publish_snapshot(snapshot);
+          break;
+        case Kind::build:
+        case Kind::lease:
+          ignored = ingest(**store, gguf_of(op.a, op.b));
+          ignored = (*store)->publish_variant(variant);
+          break;
+        case Kind::pin:
+          ignored = (*store)->put_pin({"pin", snapshot.repo, snapshot.commit, {}, 0, 1});
+          break;
+        case Kind::unpin:
+        case Kind::release:
+          ignored = (*store)->delete_pin("pin");
+          break;
+        case Kind::remove:
+          ignored = (*store)->remove_snapshot(snapshot.repo, snapshot.commit);
+          break;
+        case Kind::unbuild:
+          ignored = (*store)->remove_variant(variant.key);
+          break;
+        case Kind::restart:
+          ignored =
+              (*store)->record_ref({snapshot.repo, "main", snapshot.commit, snapshot.repo, 1});
+          break;
+        default:
+          if (!collect(**store, options, nullptr)) _exit(2);
+        }
+      }
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(random() % 60'000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (const auto wrong = check_after_kill(dir / "root")) {
+      std::fprintf(stderr, "seed %llu, kill %llu: %s\n", static_cast<unsigned long long>(seed),
+                   static_cast<unsigned long long>(i), wrong->c_str());
+      return 1;
+    }
+  }
+  std::printf("%llu kills, nothing lost\n", static_cast<unsigned long long>(kills));
+  return 0;
+}
+
+std::uint64_t number_after(int argc, char** argv, std::string_view name, std::uint64_t fallback) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (name != argv[i]) continue;
+    const std::string_view text(argv[i + 1]);
+    std::uint64_t value = 0;
+    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (bad == std::errc() && end == text.data() + text.size()) return value;
+  }
+  return fallback;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const std::uint64_t seed = number_after(argc, argv, "--seed", 1);
+  const int wrong = run_steps(seed, number_after(argc, argv, "--steps", 100'000));
+  return wrong != 0 ? wrong : run_kills(seed, number_after(argc, argv, "--kills", 1'000));
+}
