@@ -43,6 +43,10 @@ bench:
 	cmake --build build-bench -j $(JOBS)
 	./tests/bench/run.sh build-bench/bin
 
+# Random histories of the store against a model, and real kills at random moments.
+stress: build
+	./build/bin/store_stress --steps 100000 --kills 1000
+
 fuzz:
 	@[ -f build-fuzz/build.ninja ] || cmake --preset fuzz
 	cmake --build build-fuzz -j $(JOBS)
