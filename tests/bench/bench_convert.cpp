@@ -127,6 +127,7 @@ long run(const std::vector<std::string>& words) {
   for (const std::string& word : words)
     argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(126); // its result is a path
