@@ -50,7 +50,7 @@ std::set<std::string> Contract::routes() const {
 YAML::Node Contract::resolve(YAML::Node node) const {
   while (node["$ref"]) {
     std::istringstream parts(node["$ref"].as<std::string>().substr(2)); // behind "#/"
-    YAML::Node at = YAML::Clone(root_);
+    YAML::Node at = root_; // a handle: reset() moves it, and leaves the tree as it is
     for (std::string part; std::getline(parts, part, '/');) {
       at.reset(at[part]);
     }
