@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.hpp"
 
+#include "daemon/care_work.hpp"
 #include "daemon/listener.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mirror.hpp"
@@ -111,6 +112,9 @@ Result<void> run_daemon(const Config& config) {
                 [&services](Job& job) { return run_pull(services, job); });
   jobs.add_kind("variant", k_variant_threads,
                 [&services](Job& job) { return run_variant(services, job); });
+  jobs.add_kind("gc", 1, [&services](Job& job) { return run_gc(services, job); });
+  jobs.add_kind("fsck", 1, [&services](Job& job) { return run_fsck(services, job); });
+  jobs.add_kind("scrub", 1, [&services](Job& job) { return run_scrub(services, job); });
   jobs.on_finished(
       [&metrics](const Job& job) { metrics.job_finished(job.kind(), job.view().state); });
   Router router;

@@ -35,6 +35,7 @@ void add_job_routes(Router& router, Services& services);
 void add_blob_routes(Router& router, Services& services);
 void add_lease_routes(Router& router, Services& services);
 void add_pin_routes(Router& router, Services& services);
+void add_care_routes(Router& router, Services& services);
 
 /// All of them.
 void add_routes(Router& router, Services& services);

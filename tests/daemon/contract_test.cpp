@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/services.hpp"
 
+#include "daemon/care_work.hpp"
 #include "daemon/store_records.hpp"
 #include "tests/daemon/contract.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -194,6 +195,28 @@ TEST_CASE("answers about jobs, leases, pins and blobs are as the contract says",
   f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 409);
   f.check("DELETE", "/v1/pins/{name}", "/v1/pins/mine", 200);
   f.check("GET", "/v1/pins/{name}", "/v1/pins/mine", 404);
+}
+
+TEST_CASE("answers about the care of the store are as the contract says", "[daemon][contract]") {
+  Fixture f;
+  f.jobs.add_kind("gc", 1, [&f](Job& job) { return run_gc(f.services, job); });
+  f.jobs.add_kind("fsck", 1, [&f](Job& job) { return run_fsck(f.services, job); });
+  f.jobs.add_kind("scrub", 1, [&f](Job& job) { return run_scrub(f.services, job); });
+  f.check("POST", "/v1/gc", "/v1/gc", 200, R"({"dry_run":true})");
+  f.check("POST", "/v1/gc", "/v1/gc", 400, R"({"order":"frob"})");
+  const std::vector<std::pair<std::string, std::string>> answers{
+      {"gc", "GcAnswer"}, {"fsck", "FsckAnswer"}, {"scrub", "ScrubAnswer"}};
+  for (const auto& [kind, answer] : answers) {
+    const auto started = f.check("POST", "/v1/" + kind, "/v1/" + kind, 202, "{}");
+    const auto job = f.jobs.find(started.at("job").at("id").as_string()).value();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!job->finished() && std::chrono::steady_clock::now() < deadline) {
+      job->wait_event(UINT64_MAX, std::chrono::milliseconds(5));
+    }
+    const api::Job view = job->view();
+    REQUIRE(view.result);
+    CHECK(f.contract.check(answer, *view.result).empty());
+  }
 }
 
 TEST_CASE("a body that is no JSON object of known members is refused by name",
