@@ -141,7 +141,7 @@ struct Ingest::State {
   }
 
   /// Whether the file under the blob's name is the one that was proved when its row was written.
-  Result<bool> is_there(const BlobInfo& info) {
+  Result<bool> is_there(const BlobInfo& info) const {
     const std::string path_there = layout::blob(info.sha256);
     MODELD_ASSIGN(const auto size, store->disk.size_of(path_there));
     if (size != info.size) return false;
@@ -181,7 +181,7 @@ struct Ingest::State {
   }
 
   /// What showed the damaged file shows this one now.
-  Result<void> mend_views(const Sha256Digest& digest) {
+  Result<void> mend_views(const Sha256Digest& digest) const {
     std::vector<Index::FileRow> files;
     std::vector<Variant> variants;
     {
