@@ -118,8 +118,9 @@ void gather_rope(json::object& config) {
     const json::value local = first({"local_rope_theta", "rope_local_theta", "rope_theta_local",
                                      "swa_rope_theta", "rope_local_base_freq"});
     if (!local.is_null()) rope["sliding_attention"] = json::object{{"rope_theta", local}};
-    const auto mirror = [&rope](std::string_view name, const json::value& value) {
-      if (!rope.contains(name) && !value.is_null()) rope[name] = value;
+    // By value: a member of `rope` itself would move when a new one comes in.
+    const auto mirror = [&rope](std::string_view name, json::value value) {
+      if (!rope.contains(name) && !value.is_null()) rope[name] = std::move(value);
     };
     mirror("rope_theta", first({"global_rope_theta", "rope_global_theta", "rope_theta_global",
                                 "rope_theta", "rotary_emb_base"}));
