@@ -238,7 +238,7 @@ Result<void> flatten(ModelConfig& config) {
   for (const std::string_view name : {"n_layers", "num_hidden_layers", "n_layer", "num_layers"}) {
     const json::value* found = scope.find(name);
     if (found == nullptr) continue;
-    config.values["block_count"] = *found;
+    config.values["block_count"] = json::value(*found);
     break;
   }
   gather_rope(config.values);
