@@ -41,7 +41,7 @@ tsan:
 
 bench:
 	@[ -f build-bench/build.ninja ] || cmake --preset bench
-	cmake --build build-bench -j $(JOBS)
+	cmake --build build-bench -j $(JOBS) --target benches
 	./tests/bench/run.sh build-bench/bin
 
 # Random histories of the store against a model, and real kills at random moments.
