@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/audit.hpp"
 
-#include "quantize/convert.hpp"
+#include "quantize/convert/convert.hpp"
 #include "validate/escape.hpp"
 #include "validate/gguf.hpp"
 #include "validate/repository.hpp"

@@ -2,11 +2,11 @@
 #include "daemon/commands.hpp"
 #include "daemon/quantize_report.hpp"
 #include "daemon/write_models.hpp"
-#include "quantize/convert.hpp"
-#include "quantize/convert_config.hpp"
-#include "quantize/gguf_source.hpp"
-#include "quantize/gguf_writer.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/convert/config.hpp"
+#include "quantize/convert/convert.hpp"
+#include "quantize/gguf/gguf_source.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 #include "store/folder_files.hpp"
 
 #include <CLI/CLI.hpp>

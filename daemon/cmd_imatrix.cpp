@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
 #include "daemon/gguf_input.hpp"
-#include "quantize/imatrix.hpp"
+#include "quantize/recipe/imatrix.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>

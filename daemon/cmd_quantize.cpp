@@ -3,9 +3,9 @@
 #include "daemon/gguf_input.hpp"
 #include "daemon/quantize_report.hpp"
 #include "daemon/write_models.hpp"
-#include "quantize/imatrix.hpp"
-#include "quantize/quantize_model.hpp"
-#include "quantize/quantize_options.hpp"
+#include "quantize/recipe/imatrix.hpp"
+#include "quantize/recipe/quantize_model.hpp"
+#include "quantize/recipe/quantize_options.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 #include "daemon/commands.hpp"
 #include "daemon/gguf_input.hpp"
 #include "daemon/write_models.hpp"
-#include "quantize/gguf_split.hpp"
-#include "quantize/gguf_writer.hpp"
+#include "quantize/gguf/gguf_split.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>

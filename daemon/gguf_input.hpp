@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/gguf_source.hpp"
+#include "quantize/gguf/gguf_source.hpp"
 #include "schema/file_set.hpp"
 #include "schema/result.hpp"
 

@@ -5,7 +5,7 @@
 #include "daemon/terminal_text.hpp"
 #include "daemon/version_text.hpp"
 #include "daemon/worker_main.hpp"
-#include "quantize/kernel_target.hpp"
+#include "quantize/kernels/target.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

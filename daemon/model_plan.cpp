@@ -2,8 +2,8 @@
 #include "daemon/model_plan.hpp"
 
 #include "daemon/weight_check.hpp"
-#include "quantize/convert.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/convert/convert.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 
 #include <fmt/format.h>
 

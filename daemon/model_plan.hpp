@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/gguf_model.hpp"
+#include "quantize/gguf/gguf_model.hpp"
 #include "schema/file_set.hpp"
 #include "schema/recipe.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/quantize_report.hpp"
 
-#include "quantize/gguf_writer.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/output.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 #include "schema/result.hpp"
 
 #include <filesystem>

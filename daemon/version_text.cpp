@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/version_text.hpp"
 
-#include "quantize/kernel_target.hpp"
+#include "quantize/kernels/target.hpp"
 #include "schema/version.hpp"
 
 #include <fmt/format.h>

@@ -7,9 +7,9 @@
 #include "daemon/worker_files.hpp"
 #include "daemon/worker_request.hpp"
 #include "daemon/worker_sandbox.hpp"
-#include "quantize/gguf_writer.hpp"
-#include "quantize/kernel_target.hpp"
-#include "quantize/pipeline.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
+#include "quantize/gguf/pipeline.hpp"
+#include "quantize/kernels/target.hpp"
 #include "schema/api.hpp"
 #include "schema/byte_sink.hpp"
 

@@ -3,9 +3,9 @@
 
 #include "daemon/quantize_report.hpp"
 #include "daemon/work_progress.hpp"
-#include "quantize/gguf_writer.hpp"
-#include "quantize/output_file.hpp"
-#include "quantize/pipeline.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
+#include "quantize/gguf/output_file.hpp"
+#include "quantize/gguf/pipeline.hpp"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/output.hpp"
-#include "quantize/gguf_model.hpp"
+#include "quantize/gguf/gguf_model.hpp"
 #include "schema/file_set.hpp"
 #include "schema/result.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/row_codec.hpp"
+#include "quantize/kernels/row_codec.hpp"
 
 // The scalar definition of every type that ggml_quantize_chunk can write. Plain loops in IEEE
 // single precision and source order: the text of these files is what the kernels are held to.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/block_layout.hpp"
+#include "quantize/gguf/block_layout.hpp"
 
 #include <array>
 #include <cstddef>

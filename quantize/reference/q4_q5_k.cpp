@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/block_layout.hpp"
+#include "quantize/gguf/block_layout.hpp"
 #include "quantize/reference/block_rows.hpp"
 #include "quantize/reference/codecs.hpp"
 #include "quantize/reference/k_scales.hpp"

@@ -6,8 +6,8 @@
 // status 1 where bytes differ.
 
 #include "quantize/ggml_library.hpp"
-#include "quantize/kernel_target.hpp"
-#include "quantize/row_codec.hpp"
+#include "quantize/kernels/row_codec.hpp"
+#include "quantize/kernels/target.hpp"
 #include "schema/tensor_type.hpp"
 
 #include <time.h>

@@ -7,7 +7,7 @@
 // first difference with the seed that shows it again, and exits 1.
 
 #include "quantize/ggml_library.hpp"
-#include "quantize/kernel_target.hpp"
+#include "quantize/kernels/target.hpp"
 #include "quantize/row_samples.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/architecture.hpp"
+#include "quantize/architecture/architecture.hpp"
 
-#include "quantize/architecture_expr.hpp"
+#include "quantize/architecture/expr.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/convert.hpp"
+#include "quantize/convert/convert.hpp"
 
-#include "quantize/gguf_writer.hpp"
-#include "quantize/pipeline.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
+#include "quantize/gguf/pipeline.hpp"
 #include "schema/json.hpp"
 #include "tests/support/memory_files.hpp"
 #include "validate/sha256.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/gguf_writer.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
 
 #include <catch2/catch.hpp>
 

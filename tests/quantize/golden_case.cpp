@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/golden_case.hpp"
 
-#include "quantize/imatrix.hpp"
-#include "quantize/quantize_options.hpp"
+#include "quantize/recipe/imatrix.hpp"
+#include "quantize/recipe/quantize_options.hpp"
 #include "schema/json.hpp"
 
 #include <fmt/format.h>

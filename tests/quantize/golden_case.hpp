@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/gguf_model.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/gguf/gguf_model.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 
 #include <boost/json.hpp>
 

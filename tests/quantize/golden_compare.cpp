@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/quantize/golden_compare.hpp"
 
-#include "quantize/gguf_writer.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
 #include "validate/sha256.hpp"
 
 #include <boost/json.hpp>

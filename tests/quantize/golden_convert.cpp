@@ -9,9 +9,9 @@
 // For an output that differs it prints the first metadata key, tensor or byte that does. Exit
 // status 0 where everything is equal.
 
-#include "quantize/architecture.hpp"
-#include "quantize/convert.hpp"
-#include "quantize/pipeline.hpp"
+#include "quantize/architecture/architecture.hpp"
+#include "quantize/convert/convert.hpp"
+#include "quantize/gguf/pipeline.hpp"
 #include "schema/json.hpp"
 #include "tests/quantize/golden_compare.hpp"
 #include "tests/quantize/golden_snapshot.hpp"

@@ -8,11 +8,11 @@
 // --no-vocabulary leaves the tokenizer out, and compares all tensors and the other keys.
 // Exit status 0 where everything is equal.
 
-#include "quantize/convert.hpp"
-#include "quantize/gguf_source.hpp"
-#include "quantize/kernel_target.hpp"
-#include "quantize/pipeline.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/convert/convert.hpp"
+#include "quantize/gguf/gguf_source.hpp"
+#include "quantize/gguf/pipeline.hpp"
+#include "quantize/kernels/target.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 #include "tests/quantize/golden_case.hpp"
 #include "tests/quantize/golden_compare.hpp"
 #include "tests/quantize/golden_snapshot.hpp"

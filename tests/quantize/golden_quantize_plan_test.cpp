@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/golden_case.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 
 #include <catch2/catch.hpp>
 

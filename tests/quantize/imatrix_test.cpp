@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/imatrix.hpp"
+#include "quantize/recipe/imatrix.hpp"
 
-#include "quantize/gguf_model.hpp"
-#include "quantize/pipeline.hpp"
+#include "quantize/gguf/gguf_model.hpp"
+#include "quantize/gguf/pipeline.hpp"
 
 #include <catch2/catch.hpp>
 

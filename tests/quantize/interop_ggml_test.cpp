@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/ggml_library.hpp"
-#include "quantize/row_codec.hpp"
+#include "quantize/kernels/row_codec.hpp"
 #include "quantize/row_samples.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/kernel_target.hpp"
+#include "quantize/kernels/target.hpp"
 
-#include "quantize/kernels_table.hpp"
+#include "quantize/kernels/table.hpp"
 #include "quantize/row_samples.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/output_file.hpp"
+#include "quantize/gguf/output_file.hpp"
 
 #include "tests/support/temp_dir.hpp"
 

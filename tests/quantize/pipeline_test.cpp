@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/pipeline.hpp"
+#include "quantize/gguf/pipeline.hpp"
 
-#include "quantize/gguf_writer.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/quantize_model.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 
-#include "quantize/convert.hpp"
-#include "quantize/pipeline.hpp"
-#include "quantize/quantize_options.hpp"
-#include "quantize/row_codec.hpp"
+#include "quantize/convert/convert.hpp"
+#include "quantize/gguf/pipeline.hpp"
+#include "quantize/kernels/row_codec.hpp"
+#include "quantize/recipe/quantize_options.hpp"
 #include "schema/json.hpp"
 #include "tests/support/memory_files.hpp"
 #include "validate/sha256.hpp"

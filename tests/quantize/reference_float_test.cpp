@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/row_codec.hpp"
+#include "quantize/kernels/row_codec.hpp"
 
 #include "quantize/reference/half.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/gguf_split.hpp"
+#include "quantize/gguf/gguf_split.hpp"
 
-#include "quantize/gguf_source.hpp"
-#include "quantize/gguf_writer.hpp"
-#include "quantize/pipeline.hpp"
-#include "quantize/quantize_model.hpp"
+#include "quantize/gguf/gguf_source.hpp"
+#include "quantize/gguf/gguf_writer.hpp"
+#include "quantize/gguf/pipeline.hpp"
+#include "quantize/recipe/quantize_model.hpp"
 #include "tests/support/memory_files.hpp"
 
 #include <catch2/catch.hpp>

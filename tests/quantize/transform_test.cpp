@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/transform_view.hpp"
+#include "quantize/convert/transform_view.hpp"
 
-#include "quantize/transform_encode.hpp"
-#include "quantize/transform_value.hpp"
+#include "quantize/convert/transform_encode.hpp"
+#include "quantize/convert/transform_value.hpp"
 
 #include <catch2/catch.hpp>
 

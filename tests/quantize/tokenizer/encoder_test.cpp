@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/encoder.hpp"
+#include "quantize/encoder/encoder.hpp"
 
-#include "quantize/pre_tokenizer_label.hpp"
+#include "quantize/tokenizer/pre_tokenizer_label.hpp"
 #include "tests/quantize/tokenizer/golden_kv.hpp"
 #include "tests/support/memory_files.hpp"
 

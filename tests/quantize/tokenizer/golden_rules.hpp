@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "quantize/tokenizer.hpp"
+#include "quantize/tokenizer/tokenizer.hpp"
 
 #include <boost/json/object.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/metadata.hpp"
-#include "quantize/tokenizer.hpp"
+#include "quantize/metadata/metadata.hpp"
+#include "quantize/tokenizer/tokenizer.hpp"
 
 #include "tests/quantize/tokenizer/golden_kv.hpp"
 #include "tests/quantize/tokenizer/golden_rules.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/metadata.hpp"
+#include "quantize/metadata/metadata.hpp"
 
 #include "tests/quantize/tokenizer/golden_kv.hpp"
 #include "tests/support/memory_files.hpp"

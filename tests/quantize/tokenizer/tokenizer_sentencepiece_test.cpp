@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quantize/tokenizer.hpp"
+#include "quantize/tokenizer/tokenizer.hpp"
 
-#include "quantize/sentencepiece_model.hpp"
+#include "quantize/tokenizer/sentencepiece_model.hpp"
 #include "tests/quantize/tokenizer/golden_kv.hpp"
 #include "tests/support/memory_files.hpp"
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantize/architecture/architecture.hpp"
+
+#include "quantize/architecture/keys.hpp"
+#include "quantize/architecture/read.hpp"
+#include "schema/embedded_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace modeld::quantize {
+namespace {
+
+/// How many single-character edits lie between two names.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) {
+    row[j] = j;
+  }
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t cost = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, cost});
+    }
+  }
+  return row[b.size()];
+}
+
+/// Two files that read one class must tell themselves apart.
+Result<void> check_classes(const std::vector<Architecture>& all) {
+  std::map<std::string_view, const Architecture*> owners;
+  for (const Architecture& one : all) {
+    for (const std::string& name : one.classes) {
+      const auto [at, fresh] = owners.emplace(name, &one);
+      if (!fresh && !at->second->when) {
+        return fail(Errc::internal,
+                    fmt::format("reading '{}': class '{}' is taken by '{}', which has no 'when'",
+                                one.file, name, at->second->file));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> check_defaults(const std::vector<Architecture>& all) {
+  std::map<std::string_view, std::string_view> owners;
+  for (const Architecture& one : all) {
+    for (const auto& [model_type, unused] : one.defaults) {
+      const auto [at, fresh] = owners.emplace(model_type, one.file);
+      if (!fresh) {
+        return fail(Errc::internal, fmt::format("reading '{}': defaults of '{}' stand in '{}' too",
+                                                one.file, model_type, at->second));
+      }
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+Result<ArchitectureSet>
+ArchitectureSet::load(std::span<const std::pair<std::string_view, std::string_view>> files) {
+  ArchitectureSet set;
+  for (const auto& [name, text] : files) {
+    if (name != k_standard_file) continue;
+    MODELD_ASSIGN(set.standard_, read_standard_rules(text));
+  }
+  for (const auto& [name, text] : files) {
+    if (name == k_standard_file) continue;
+    MODELD_ASSIGN(Architecture one, read_architecture(name, text, set.standard_));
+    set.all_.push_back(std::move(one));
+  }
+  MODELD_TRY(check_classes(set.all_));
+  MODELD_TRY(check_defaults(set.all_));
+  return set;
+}
+
+Result<const ArchitectureSet*> ArchitectureSet::builtin() {
+  static const Result<ArchitectureSet> loaded = [] {
+    std::vector<std::pair<std::string_view, std::string_view>> files;
+    for (const EmbeddedFile& file : architectures::files()) {
+      files.emplace_back(file.name, file.text);
+    }
+    return load(files);
+  }();
+  if (!loaded) return fail(loaded.error());
+  return &*loaded;
+}
+
+std::vector<const Architecture*> ArchitectureSet::find(std::string_view class_name) const {
+  std::vector<const Architecture*> found;
+  for (const Architecture& one : all_) {
+    if (std::find(one.classes.begin(), one.classes.end(), class_name) != one.classes.end()) {
+      found.push_back(&one);
+    }
+  }
+  return found;
+}
+
+const std::vector<Assignment>* ArchitectureSet::defaults(std::string_view model_type) const {
+  for (const Architecture& one : all_) {
+    if (const auto at = one.defaults.find(model_type); at != one.defaults.end()) {
+      return &at->second;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> ArchitectureSet::class_names() const {
+  std::set<std::string_view> names;
+  for (const Architecture& one : all_) {
+    names.insert(one.classes.begin(), one.classes.end());
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string_view> ArchitectureSet::nearby(std::string_view class_name) const {
+  constexpr std::size_t k_shown = 5;
+  std::vector<std::string_view> names = class_names();
+  std::stable_sort(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
+    return distance(class_name, a) < distance(class_name, b);
+  });
+  names.resize(std::min(names.size(), k_shown));
+  return names;
+}
+
+} // namespace modeld::quantize

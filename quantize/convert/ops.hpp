@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "quantize/architecture/architecture.hpp"
+#include "quantize/convert/source_tensor.hpp"
+
+#include <vector>
+
+// The closed set of tensor operations and generators that family files may name.
+
+namespace modeld::quantize {
+
+/// Runs a chain over a tensor. Arguments see the configuration, `bid`, `xid`, `shape` and `rank` of
+/// the tensor at that step.
+Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops, const ExprScope& scope);
+
+/// A tensor that no checkpoint holds.
+Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope);
+
+} // namespace modeld::quantize

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "quantize/convert/config.hpp"
+#include "quantize/convert/source_tensor.hpp"
+#include "schema/file_set.hpp"
+
+#include <string>
+#include <vector>
+
+namespace modeld::quantize {
+
+struct NamedSource {
+  std::string name;
+  SourcePtr tensor;
+  std::string_view unreadable; ///< element type that we cannot read; tensor is null then
+  bool was_fp8 = false;        ///< dequantized from FP8
+  bool front = false;          ///< comes out before everything else (repacked 4-bit blocks)
+  SourcePtr scale2;            ///< of NVFP4 blocks: one factor for the tensor; may be null
+  SourcePtr input_scale;       ///< likewise for its input
+};
+
+/// The weights of a checkpoint in the order in which the reference meets them: by file, then by
+/// name as text.
+struct Weights {
+  std::vector<NamedSource> tensors;
+  std::vector<std::string> unlisted; ///< weight files beside them that were left out
+  std::vector<std::string> dropped;  ///< tensors that a rule leaves out
+
+  const NamedSource* find(std::string_view name) const;
+};
+
+/// Maps the headers, names every fault of the set at once. not_found: no weights at all;
+/// unsupported: weights in pickle form only, or an element type that is no number we know.
+Result<Weights> open_weights(const FileSet& files);
+
+/// Applies the family's renames and drops.
+Result<void> rename_weights(Weights& weights, const ModelConfig& config,
+                            const ArchitectureSet& architectures);
+
+} // namespace modeld::quantize
