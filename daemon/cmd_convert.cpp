@@ -104,6 +104,7 @@ Result<quantize::ConvertOptions> convert_options(const Options& o) {
 struct Made {
   quantize::ConvertResult converted; ///< its model is moved into parts
   std::vector<quantize::GgufModel> parts;
+  std::vector<quantize::GgufModel> adapters; ///< as converted.adapters names them
   std::string file_type;
 };
 
@@ -126,6 +127,12 @@ Result<Made> make(const FileSet& files, const Options& o) {
   }
   made.parts = quantize::split_model(std::move(model), o.split_max_tensors, split_size,
                                      o.no_tensor_first_split);
+  for (const std::string& name : made.converted.adapters) {
+    quantize::ConvertOptions one = options;
+    one.adapter = name;
+    MODELD_ASSIGN(auto adapter, quantize::convert(files, one));
+    made.adapters.push_back(std::move(adapter.model));
+  }
   return made;
 }
 
@@ -138,9 +145,8 @@ Result<fs::path> output_path(const Options& o, const Made& made) {
                   quantize::fill_file_name(given.filename().string(), made.file_type));
     return given.parent_path() / name;
   }
-  const auto kind = o.vocab_only ? quantize::NamedFor::vocabulary : quantize::NamedFor::model;
-  return given /
-         (quantize::default_file_name(made.converted.metadata, made.file_type, kind) + ".gguf");
+  return given / quantize::default_file_name(made.converted.metadata, made.file_type,
+                                             made.converted.named_for);
 }
 
 std::vector<fs::path> part_paths(const fs::path& path, std::size_t parts) {
@@ -150,6 +156,16 @@ std::vector<fs::path> part_paths(const fs::path& path, std::size_t parts) {
                   quantize::split_file_name(path.filename().string(), i, parts));
   }
   return out;
+}
+
+/// Adapters stand beside the model, as the reference names them.
+void add_adapters(Made& made, const fs::path& path, std::vector<fs::path>& paths) {
+  for (std::size_t i = 0; i < made.adapters.size(); ++i) {
+    paths.push_back(path.parent_path() / fmt::format("lora-{}-{}", made.converted.adapters[i],
+                                                     path.filename().string()));
+    made.parts.push_back(std::move(made.adapters[i]));
+  }
+  made.adapters.clear();
 }
 
 json::array shape_of(const quantize::GgufTensor& tensor) {
@@ -220,12 +236,13 @@ Result<int> run(CommandContext& context, const Options& o) {
                                                o.folder));
   }
   MODELD_ASSIGN(const auto files, store::open_folder(o.folder));
-  MODELD_ASSIGN(const Made made, make(*files, o));
+  MODELD_ASSIGN(Made made, make(*files, o));
   for (const std::string& warning : made.converted.warnings) {
     context.out.message("warning: " + warning);
   }
   MODELD_ASSIGN(const fs::path path, output_path(o, made));
-  const auto paths = part_paths(path, made.parts.size());
+  auto paths = part_paths(path, made.parts.size());
+  add_adapters(made, path, paths);
   if (o.dry_run) {
     MODELD_TRY(show_plan(context.out, made, paths));
     return 0;

@@ -80,6 +80,10 @@ ArchitectureSet::load(std::span<const std::pair<std::string_view, std::string_vi
   return set;
 }
 
+bool Architecture::knows(std::string_view option) const {
+  return std::find(options.begin(), options.end(), option) != options.end();
+}
+
 Result<const ArchitectureSet*> ArchitectureSet::builtin() {
   static const Result<ArchitectureSet> loaded = [] {
     std::vector<std::pair<std::string_view, std::string_view>> files;

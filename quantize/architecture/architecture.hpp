@@ -62,6 +62,8 @@ struct TensorRule {
   /// Number of the group whose parts come out together. The rule's outputs apply to all of the
   /// rule's tensors stacked by {xid}, or to the single one where its name has no {xid}.
   std::optional<std::size_t> group;
+  /// An array of block numbers: the outputs come once for each, whatever number the name has.
+  std::optional<Expr> blocks;
   /// Left out where the output of this name holds the same bytes (an output tied to the embedding).
   std::string unless_equal;
 };
@@ -73,6 +75,8 @@ struct GroupRule {
   std::optional<Expr> count; ///< of {xid}; none where the parts have no {xid}
   /// All parts joined along this dimension into the outputs of the first rule.
   std::optional<std::int64_t> join;
+  /// The same along a new first dimension.
+  bool stack = false;
 };
 
 /// A tensor that no checkpoint holds.
@@ -89,6 +93,9 @@ struct RenameRule {
   std::string text;
   std::string with;
   std::optional<Expr> when;
+  /// Of a prefix: the number that fills {bid} in `with`. It sees the number that {bid} in `text`
+  /// stood for as `bid`.
+  std::optional<Expr> bid;
 };
 
 /// Names that no rule for tensors gets to see.
@@ -123,7 +130,10 @@ struct Architecture {
   std::vector<std::string> classes; ///< names in config.json's "architectures"
   std::optional<Expr> when;         ///< further condition, where files share a class
   bool raw_config = false;          ///< reads config.json as it is, without class defaults
-  std::string type = "model";       ///< general.type
+  /// Options of the converter that this family knows: "mtp", "fuse_gate_up_exps".
+  std::vector<std::string> options;
+  std::string type = "model";   ///< general.type; of an "adapter" there is no other metadata
+  std::optional<Expr> adapters; ///< names of adapters that stand beside the model
   std::vector<Assignment> prepare;
   /// Lines of keys that stand before general.type: what the reference writes while it looks at
   /// tensors. Not written for a vocabulary alone.
@@ -135,6 +145,7 @@ struct Architecture {
   std::vector<GroupRule> groups;
   std::vector<GeneratedRule> generated;
   std::vector<TokenizerPart> tokenizers;
+  bool knows(std::string_view option) const;
   /// Defaults of configuration classes, by model_type: values, or expressions over the config.
   std::map<std::string, std::vector<Assignment>, std::less<>> defaults;
 };

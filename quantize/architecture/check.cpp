@@ -39,7 +39,7 @@ Result<void> check_outputs(const Architecture& arch) {
     const bool xid = std::all_of(rule.from.begin(), rule.from.end(),
                                  [](const NamePattern& name) { return name.has_xid(); });
     for (const TensorOutput& out : rule.outputs) {
-      if ((out.to.has_bid() && !bid) || (out.to.has_xid() && !xid)) {
+      if ((out.to.has_bid() && !bid && !rule.blocks) || (out.to.has_xid() && !xid)) {
         return bad(arch, fmt::format("output '{}' has a number that its source '{}' has not",
                                      out.to.text(), rule.from[0].text()));
       }
@@ -82,6 +82,7 @@ std::set<std::string> names_used(const Architecture& arch) {
   add_keys(arch.keys);
   for (const TensorRule& rule : arch.tensors) {
     add_names(rule.when, names);
+    add_names(rule.blocks, names);
     for (const TensorOutput& out : rule.outputs) {
       add_names(out.when, names);
       std::for_each(out.ops.begin(), out.ops.end(), add_op);
@@ -92,6 +93,7 @@ std::set<std::string> names_used(const Architecture& arch) {
   }
   for (const RenameRule& rename : arch.rename) {
     add_names(rename.when, names);
+    add_names(rename.bid, names);
   }
   for (const GroupRule& group : arch.groups) {
     add_names(group.count, names);

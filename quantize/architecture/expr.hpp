@@ -20,6 +20,7 @@
 //   or, and, not, comparison (== != < <= > >= in), + -, * / // %, unary -, **
 //   atom   := number | 'text' | true | false | null | [ expr, ... ] | ( expr ) | name
 //           | function( ... ) | atom.name | atom[expr]
+//            an array's element, an object's member, a text's letter; null of null
 //   name   := a local name, else a key of the configuration, else null
 //
 //   find(a, b, c)       the first of the keys that is there, null where none; a key that holds null

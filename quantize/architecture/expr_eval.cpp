@@ -177,11 +177,14 @@ Result<json::value> index(const json::value& from, const json::value& at) {
     return member == nullptr ? json::value(nullptr) : *member;
   }
   const auto i = as_integer(at);
-  if (!from.is_array() || !i) return mismatch("index", from, at);
-  const auto size = static_cast<std::int64_t>(from.get_array().size());
+  if (!(from.is_array() || from.is_string()) || !i) return mismatch("index", from, at);
+  const std::size_t count = from.is_array() ? from.get_array().size() : from.get_string().size();
+  const auto size = static_cast<std::int64_t>(count);
   const std::int64_t where = *i < 0 ? *i + size : *i;
   if (where < 0 || where >= size) return mismatch("index", from, at);
-  return from.get_array()[static_cast<std::size_t>(where)];
+  const auto place = static_cast<std::size_t>(where);
+  if (from.is_array()) return from.get_array()[place];
+  return json::value(std::string_view(from.get_string()).substr(place, 1));
 }
 
 Result<json::value> logic(const Node& node, const ExprScope& scope) {

@@ -185,8 +185,8 @@ std::size_t group_number(Architecture& arch, const std::string& name) {
 }
 
 Result<void> read_tensor(const Reader& in, const toml::table& table, Architecture& arch) {
-  MODELD_TRY(in.only(
-      table, {"from", "to", "ops", "type", "suffix", "when", "group", "out", "unless_equal"}));
+  MODELD_TRY(in.only(table, {"from", "to", "ops", "type", "suffix", "when", "group", "out",
+                             "blocks", "unless_equal"}));
   TensorRule rule;
   MODELD_ASSIGN(rule.from, in.patterns(table, "from"));
   if (rule.from.empty()) return in.bad(table, "a tensor needs the source's name: from = ...");
@@ -205,6 +205,7 @@ Result<void> read_tensor(const Reader& in, const toml::table& table, Architectur
   } else {
     return in.bad(table, "a tensor needs to = ... or out = [...]; a drop stands in 'drop'");
   }
+  MODELD_ASSIGN(rule.blocks, in.expression(table, "blocks"));
   MODELD_ASSIGN(rule.unless_equal, in.text_or(table, "unless_equal", ""));
   MODELD_ASSIGN(const std::string group, in.text_or(table, "group", ""));
   if (!group.empty()) rule.group = group_number(arch, group);
@@ -224,7 +225,8 @@ Result<void> read_groups(const Reader& in, const toml::table& root, Architecture
     if (one == nullptr || !one->is_table()) {
       return in.bad(*node, fmt::format("group '{}' is not described", group.name));
     }
-    MODELD_TRY(in.only(*one->as_table(), {"count", "join"}));
+    MODELD_TRY(in.only(*one->as_table(), {"count", "join", "stack"}));
+    group.stack = (*one->as_table())["stack"].value_or(false);
     MODELD_ASSIGN(group.count, in.expression(*one->as_table(), "count"));
     if (const toml::node* join = one->as_table()->get("join")) {
       group.join = join->value<std::int64_t>();
@@ -243,7 +245,8 @@ Result<void> read_renames(const Reader& in, const toml::table& root, Architectur
   for (const toml::node& item : *node->as_array()) {
     const toml::table* table = item.as_table();
     if (table == nullptr) return in.bad(item, "expected a table");
-    MODELD_TRY(in.only(*table, {"replace", "prefix", "suffix", "add_prefix", "with", "when"}));
+    MODELD_TRY(
+        in.only(*table, {"replace", "prefix", "suffix", "add_prefix", "with", "when", "bid"}));
     RenameRule rule;
     using Kind = RenameRule::Kind;
     for (const auto& [name, kind] :
@@ -256,6 +259,12 @@ Result<void> read_renames(const Reader& in, const toml::table& root, Architectur
     if (rule.text.empty()) return in.bad(item, "nothing to rename");
     MODELD_ASSIGN(rule.with, in.text_or(*table, "with", ""));
     MODELD_ASSIGN(rule.when, in.expression(*table, "when"));
+    MODELD_ASSIGN(rule.bid, in.expression(*table, "bid"));
+    if (rule.bid) {
+      if (rule.kind != Kind::prefix) return in.bad(item, "only a prefix takes a number");
+      MODELD_TRY(in.pattern(item, rule.text));
+      MODELD_TRY(in.pattern(item, rule.with));
+    }
     arch.rename.push_back(std::move(rule));
   }
   return {};
@@ -384,9 +393,9 @@ Result<void> read_defaults(const Reader& in, const toml::table& root, Architectu
 }
 
 Result<void> read_head(const Reader& in, const toml::table& root, Architecture& arch) {
-  MODELD_TRY(in.only(root, {"arch", "title", "classes", "when", "config", "type", "prepare",
-                            "early", "keys", "rename", "drop", "tensors", "groups", "generate",
-                            "tokenizer", "defaults"}));
+  MODELD_TRY(in.only(root, {"arch", "title", "classes", "when", "config", "options", "type",
+                            "adapters", "prepare", "early", "keys", "rename", "drop", "tensors",
+                            "groups", "generate", "tokenizer", "defaults"}));
   MODELD_ASSIGN(arch.arch, in.text_or(root, "arch", ""));
   MODELD_ASSIGN(arch.title, in.text_or(root, "title", ""));
   MODELD_ASSIGN(arch.classes, in.texts(root, "classes"));
@@ -397,7 +406,14 @@ Result<void> read_head(const Reader& in, const toml::table& root, Architecture& 
   MODELD_ASSIGN(const std::string config, in.text_or(root, "config", "class"));
   if (config != "class" && config != "raw") return in.bad(root, "config is neither class nor raw");
   arch.raw_config = config == "raw";
+  MODELD_ASSIGN(arch.options, in.texts(root, "options"));
+  for (const std::string& option : arch.options) {
+    if (option != "mtp" && option != "fuse_gate_up_exps") {
+      return in.bad(*root.get("options"), "options are mtp and fuse_gate_up_exps");
+    }
+  }
   MODELD_ASSIGN(arch.type, in.text_or(root, "type", "model"));
+  MODELD_ASSIGN(arch.adapters, in.expression(root, "adapters"));
   MODELD_ASSIGN(const auto lines, in.texts(root, "prepare"));
   for (const std::string& line : lines) {
     auto set = read_assignment(line);

@@ -313,7 +313,8 @@ Result<json::object> parse_python_json(std::string_view text, std::string_view w
   return std::move(value.get_object());
 }
 
-Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures) {
+Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
+                                json::object facts) {
   if (!files.contains("config.json")) {
     return fail(Errc::not_found,
                 fmt::format("converting '{}': there is no config.json", files.name()),
@@ -332,6 +333,7 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
                 fmt::format("converting '{}': config.json names no architecture", files.name()),
                 "add \"architectures\": [\"...\"] with the class of the model");
   }
+  config.facts = std::move(facts);
   MODELD_TRY(collect_facts(files, config));
   MODELD_ASSIGN(config.family, choose(architectures, config, files));
   if (config.family->raw_config) {

@@ -22,7 +22,7 @@ struct ModelConfig {
   /// folder's name), `files` (names in the top folder), `tokenizer_config`, `generation_config`,
   /// `raw` (config.json as it is), `modules` (sentence-transformers), `pooling_type` (their
   /// number in GGUF), `tensors` (names in the checkpoint) and the options `no_mtp`, `mtp_only`,
-  /// `fuse_gate_up`.
+  /// `adapter` (the name of the one that is asked for).
   boost::json::object facts;
   std::string class_name;
   const Architecture* family = nullptr;
@@ -50,7 +50,9 @@ private:
 
 /// not_found: no config.json; malformed: it is no JSON object, or has no number of layers;
 /// unsupported: a class that no family reads, with those most like it as a hint.
-Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures);
+/// `facts` are the options that rules may ask for.
+Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
+                                boost::json::object facts = {});
 
 /// Runs the family's assignments; facts must be complete.
 Result<void> prepare_config(ModelConfig& config, const FileSet& files);

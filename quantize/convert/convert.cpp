@@ -29,10 +29,10 @@ public:
       : files_(files), options_(options), architectures_(architectures) {}
 
   Result<ConvertResult> run() {
-    MODELD_ASSIGN(config_, load_config(files_, architectures_));
-    config_.facts["no_mtp"] = options_.no_mtp;
-    config_.facts["mtp_only"] = options_.mtp_only;
-    config_.facts["fuse_gate_up"] = options_.fuse_gate_up;
+    json::object facts{{"no_mtp", options_.no_mtp}, {"mtp_only", options_.mtp_only}};
+    facts["adapter"] = options_.adapter;
+    MODELD_ASSIGN(config_, load_config(files_, architectures_, std::move(facts)));
+    MODELD_TRY(check_options());
     MODELD_TRY(open());
     MODELD_ASSIGN(file_type_, choose_file_type(options_.outtype, weights_));
     TensorPlan plan;
@@ -42,23 +42,49 @@ public:
       PlanOptions planning;
       planning.overflow = options_.force ? Overflow::infinity : Overflow::refuse;
       planning.fp8_as_q8 = options_.fp8_as_q8;
+      planning.fuse_gate_up = options_.fuse_gate_up;
       MODELD_ASSIGN(plan, plan_tensors(weights_, config_, files_, file_type_, planning));
       if (source.nvfp4) name_file_type("NVFP4", 39);
       if (source.mxfp4) name_file_type("MXFP4_MOE", 38);
     }
     MODELD_ASSIGN(out_.metadata, read_general(plan.parameters));
-    MODELD_TRY(write_metadata());
-    if (!options_.no_vocabulary) MODELD_TRY(write_tokenizer());
+    if (config_.family->type == "adapter") {
+      MODELD_TRY(write_adapter_keys());
+    } else {
+      MODELD_TRY(write_metadata());
+      if (!options_.no_vocabulary) MODELD_TRY(write_tokenizer());
+    }
     out_.model.tensors = std::move(plan.tensors);
     out_.model.big_endian = options_.big_endian;
     out_.model.vocabulary_only = options_.vocab_only;
     out_.file_type = file_type_.name;
     out_.family = config_.family->title;
+    if (options_.mtp_only) out_.named_for = NamedFor::prediction;
+    if (options_.vocab_only) out_.named_for = NamedFor::vocabulary;
+    MODELD_TRY(name_adapters());
     out_.left_out = std::move(weights_.dropped);
     return std::move(out_);
   }
 
 private:
+  Result<void> check_options() const {
+    if (!options_.adapter.empty() && config_.family->type != "adapter") {
+      return fail(Errc::not_found,
+                  fmt::format("converting '{}': it holds no adapters", files_.name()));
+    }
+    if (options_.no_mtp && options_.mtp_only) {
+      return fail(Errc::invalid_argument, "converting: --mtp and --no-mtp exclude each other");
+    }
+    if ((options_.no_mtp || options_.mtp_only) && !config_.family->knows("mtp")) {
+      return fail(Errc::unsupported,
+                  fmt::format("converting '{}': {} is not supported for {}", files_.name(),
+                              options_.no_mtp ? "--no-mtp" : "--mtp", config_.family->title),
+                  "leave the option out: this family has no layers for multi-token prediction that "
+                  "could be told apart");
+    }
+    return {};
+  }
+
   /// Weights, or none where only the vocabulary is asked for or force accepts an empty file.
   Result<void> open() {
     auto opened = open_weights(files_);
@@ -119,6 +145,30 @@ private:
     append(out_.warnings, out_.metadata.warnings);
     MODELD_TRY(write_keys(config_.family->keys, scope(), {config_.values, kv, options_.force}));
     set_kv(kv, {"general.quantization_version", k_quantization_version});
+    return {};
+  }
+
+  /// The file of an adapter tells nothing about the model beside it.
+  Result<void> write_adapter_keys() {
+    std::vector<GgufKv>& kv = out_.model.kv;
+    set_kv(kv, {"general.architecture", config_.family->arch});
+    set_kv(kv, {"general.type", config_.family->type});
+    return write_keys(config_.family->keys, scope(), {config_.values, kv, options_.force});
+  }
+
+  Result<void> name_adapters() {
+    if (!config_.family->adapters || options_.vocab_only) return {};
+    MODELD_ASSIGN(const json::value names, config_.family->adapters->evaluate(scope()));
+    if (!names.is_array()) return {};
+    for (const json::value& name : names.get_array()) {
+      if (!name.is_string() || name.get_string().find('/') != json::string::npos) {
+        return fail(Errc::malformed,
+                    fmt::format("converting '{}': an adapter is named {}, expected a text that can "
+                                "be part of a file name",
+                                files_.name(), json::serialize(name)));
+      }
+      out_.adapters.emplace_back(name.get_string());
+    }
     return {};
   }
 
@@ -193,8 +243,7 @@ private:
 } // namespace
 
 std::string ConvertResult::file_name() const {
-  return default_file_name(metadata, file_type,
-                           model.vocabulary_only ? NamedFor::vocabulary : NamedFor::model);
+  return default_file_name(metadata, file_type, named_for);
 }
 
 Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options) {

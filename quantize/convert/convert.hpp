@@ -38,14 +38,19 @@ struct ConvertOptions {
   bool mtp_only = false;      ///< --mtp: those layers alone
   bool fp8_as_q8 = false;     ///< --fp8-as-q8: what was FP8 becomes Q8_0
   bool fuse_gate_up = false;  ///< --fuse-gate-up-exps
+  std::string adapter;        ///< one of ConvertResult::adapters instead of the model
 };
 
 struct ConvertResult {
   GgufModel model;
   MetadataResult metadata; ///< what file names are made of
   std::string file_type;   ///< "BF16", as it stands in file names
-  std::string family;      ///< title of the family's data file
+  NamedFor named_for = NamedFor::model;
+  std::string family; ///< title of the family's data file
   std::vector<std::string> warnings;
+  /// Adapters that the checkpoint holds beside the model; each is a conversion of its own, which
+  /// the reference writes as "lora-NAME-FILE".
+  std::vector<std::string> adapters;
   std::vector<std::string> left_out; ///< source tensors that a rule leaves out
 
   /// The name that the reference gives to the output.

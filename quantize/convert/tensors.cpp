@@ -214,6 +214,7 @@ private:
         if (same) return {};
       }
     }
+    if (rule.blocks) return emit_blocks(rule, source, match);
     if (!rule.group) return emit(rule, source.name, source.tensor, match.numbers, match.suffix);
     Collected& all = collected_[{*rule.group, match.numbers.bid.value_or(0)}];
     all.numbers = match.numbers;
@@ -221,6 +222,27 @@ private:
     all.parts[{match.rule, match.numbers.xid.value_or(0)}] = source.tensor;
     all.suffixes[match.rule] = match.suffix;
     return finish_group(*rule.group, all);
+  }
+
+  /// One tensor that several blocks share becomes one for each.
+  Result<void> emit_blocks(const TensorRule& rule, const NamedSource& source, const Match& match) {
+    const ConfigScope scope = scope_for(match.numbers);
+    MODELD_ASSIGN(const json::value blocks, rule.blocks->evaluate(scope));
+    if (!blocks.is_array()) return bad_blocks(rule, blocks);
+    for (const json::value& block : blocks.get_array()) {
+      const auto bid = as_integer(block);
+      if (!bid || *bid < 0 || *bid >= blocks_) return bad_blocks(rule, blocks);
+      NameNumbers numbers = match.numbers;
+      numbers.bid = static_cast<std::uint32_t>(*bid);
+      MODELD_TRY(emit(rule, source.name, source.tensor, numbers, match.suffix));
+    }
+    return {};
+  }
+
+  static tl::unexpected<Error> bad_blocks(const TensorRule& rule, const json::value& blocks) {
+    return fail(Errc::malformed,
+                fmt::format("converting '{}': '{}' gives {}, expected numbers of blocks",
+                            rule.from[0].text(), rule.blocks->text(), json::serialize(blocks)));
   }
 
   /// NVFP4 blocks go out with their scales; experts as soon as those of one kind are all there.
@@ -272,10 +294,13 @@ private:
     return add(std::move(name), owned_tensor(shape, std::move(values)), "f32");
   }
 
-  std::vector<std::size_t> rules_of(std::size_t group) const {
+  /// Those that hold for the block.
+  Result<std::vector<std::size_t>> rules_of(std::size_t group, const NameNumbers& numbers) const {
     std::vector<std::size_t> out;
     for (std::size_t r = 0; r < family_.tensors.size(); ++r) {
-      if (family_.tensors[r].group == group) out.push_back(r);
+      if (family_.tensors[r].group != group) continue;
+      MODELD_ASSIGN(const bool applies, holds(family_.tensors[r].when, numbers));
+      if (applies) out.push_back(r);
     }
     return out;
   }
@@ -295,7 +320,7 @@ private:
 
   Result<void> finish_group(std::size_t group, Collected& all) {
     MODELD_ASSIGN(const std::uint64_t count, group_count(group, all.numbers));
-    const std::vector<std::size_t> rules = rules_of(group);
+    MODELD_ASSIGN(const std::vector<std::size_t> rules, rules_of(group, all.numbers));
     if (all.parts.size() < count * rules.size()) return {};
     std::vector<SourcePtr> stacked;
     for (const std::size_t r : rules) {
@@ -311,9 +336,12 @@ private:
       }
       stacked.push_back(std::move(whole));
     }
-    if (const auto join = family_.groups[group].join) {
-      MODELD_ASSIGN(SourcePtr joined, concat(stacked, *join));
-      return finish(rules[0], all, std::move(joined));
+    const GroupRule& shape = family_.groups[group];
+    if (shape.join || shape.stack) {
+      MODELD_ASSIGN(SourcePtr joined, shape.stack ? stack(stacked) : concat(stacked, *shape.join));
+      MODELD_TRY(finish(rules[0], all, std::move(joined)));
+      all.parts.clear();
+      return {};
     }
     for (std::size_t i = 0; i < rules.size(); ++i) {
       MODELD_TRY(finish(rules[i], all, std::move(stacked[i])));
@@ -337,7 +365,8 @@ private:
     for (const auto& [key, all] : collected_) {
       if (all.parts.empty()) continue;
       MODELD_ASSIGN(const std::uint64_t count, group_count(key.first, all.numbers));
-      for (const std::size_t r : rules_of(key.first)) {
+      MODELD_ASSIGN(const auto rules, rules_of(key.first, all.numbers));
+      for (const std::size_t r : rules) {
         for (std::uint32_t xid = 0; xid < count; ++xid) {
           if (!all.parts.contains({r, xid})) return missing_part(r, all.numbers, xid);
         }
@@ -363,7 +392,33 @@ private:
     return {};
   }
 
+  /// Gate and up experts of a block wait for each other, and become one tensor.
+  Result<bool> fused(const std::string& name, const SourcePtr& tensor, const std::string& wanted) {
+    constexpr std::string_view k_gate = ".ffn_gate_exps.weight";
+    constexpr std::string_view k_up = ".ffn_up_exps.weight";
+    const bool gate = name.ends_with(k_gate);
+    const bool experts = gate || name.ends_with(k_up);
+    if (!options_.fuse_gate_up || !experts || tensor->packed()) return false;
+    if (!family_.knows("fuse_gate_up_exps")) {
+      return fail(Errc::unsupported,
+                  fmt::format("converting '{}': a '{}' file has no tensor for fused gate and up "
+                              "experts",
+                              name, family_.arch),
+                  "leave --fuse-gate-up-exps out");
+    }
+    const std::string block = name.substr(0, name.size() - (gate ? k_gate : k_up).size());
+    auto& [first, second] = gate_up_[block];
+    (gate ? first : second) = tensor;
+    if (first == nullptr || second == nullptr) return true;
+    const std::array parts{std::exchange(first, nullptr), std::exchange(second, nullptr)};
+    MODELD_ASSIGN(SourcePtr joined, concat(parts, 1));
+    MODELD_TRY(add(block + ".ffn_gate_up_exps.weight", std::move(joined), wanted));
+    return true;
+  }
+
   Result<void> add(std::string name, SourcePtr tensor, const std::string& wanted) {
+    MODELD_ASSIGN(const bool waits, fused(name, tensor, wanted));
+    if (waits) return {};
     if (!names_.insert(name).second) {
       return fail(Errc::conflict, fmt::format("converting: two source tensors become '{}'", name));
     }
@@ -429,6 +484,7 @@ private:
   std::map<std::pair<std::size_t, std::uint32_t>, Collected> collected_;
   std::map<std::pair<std::size_t, std::uint32_t>, std::map<std::uint32_t, const NamedSource*>>
       packed_;
+  std::map<std::string, std::pair<SourcePtr, SourcePtr>> gate_up_; ///< by block
   bool was_fp8_ = false; ///< of the source tensor that was taken last
 };
 

@@ -24,7 +24,8 @@ Result<OutputType> choose_file_type(std::string_view outtype, const Weights& wei
 
 struct PlanOptions {
   Overflow overflow = Overflow::refuse;
-  bool fp8_as_q8 = false; ///< what was FP8 becomes Q8_0
+  bool fp8_as_q8 = false;    ///< what was FP8 becomes Q8_0
+  bool fuse_gate_up = false; ///< stacked gate and up experts in one tensor
 };
 
 struct TensorPlan {

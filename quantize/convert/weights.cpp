@@ -182,23 +182,49 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
   }
 }
 
-void rename_one(const RenameRule& rule, std::string& name) {
+/// A prefix whose {bid} changes: "mtp.layers.0." becomes "model.layers.48.".
+Result<void> renumber(const RenameRule& rule, const ModelConfig& config, std::string& name) {
+  MODELD_ASSIGN(const NamePattern whole, NamePattern::parse(rule.text + "*"));
+  const auto numbers = whole.match(name);
+  if (!numbers) return {};
+  MODELD_ASSIGN(const NamePattern prefix, NamePattern::parse(rule.text));
+  const std::string old = prefix.fill(*numbers);
+  if (!name.starts_with(old)) return {}; // a number that is written in another way
+  ConfigScope scope(config);
+  if (numbers->bid) scope.set("bid", boost::json::value(std::int64_t{*numbers->bid}));
+  MODELD_ASSIGN(const auto value, rule.bid->evaluate(scope));
+  const auto number = as_integer(value);
+  if (!number || !std::in_range<std::uint32_t>(*number)) {
+    return fail(Errc::malformed,
+                fmt::format("renaming '{}': '{}' gives {}, expected a block's number", name,
+                            rule.bid->text(), boost::json::serialize(value)));
+  }
+  MODELD_ASSIGN(const NamePattern with, NamePattern::parse(rule.with));
+  NameNumbers fresh;
+  fresh.bid = static_cast<std::uint32_t>(*number);
+  name = with.fill(fresh) + name.substr(old.size());
+  return {};
+}
+
+Result<void> rename_one(const RenameRule& rule, const ModelConfig& config, std::string& name) {
+  if (rule.bid) return renumber(rule, config, name);
   switch (rule.kind) {
   case RenameRule::Kind::replace:
     replace_all(name, rule.text, rule.with);
-    return;
+    break;
   case RenameRule::Kind::prefix:
     if (name.starts_with(rule.text)) name = rule.with + name.substr(rule.text.size());
-    return;
+    break;
   case RenameRule::Kind::suffix:
     if (name.ends_with(rule.text)) {
       name = name.substr(0, name.size() - rule.text.size()) + rule.with;
     }
-    return;
+    break;
   case RenameRule::Kind::add_prefix:
     name = rule.text + name;
-    return;
+    break;
   }
+  return {};
 }
 
 bool matches_any(const std::vector<NamePattern>& patterns, const std::string& name) {
@@ -277,7 +303,7 @@ Result<void> rename_weights(Weights& weights, const ModelConfig& config,
   for (NamedSource& source : weights.tensors) {
     std::string name = source.name;
     for (const RenameRule* rule : renames) {
-      rename_one(*rule, name);
+      MODELD_TRY(rename_one(*rule, config, name));
     }
     MODELD_ASSIGN(const bool drop, dropped(config, name));
     if (drop || matches_any(architectures.standard().drop_text, name)) {

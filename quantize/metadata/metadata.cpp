@@ -124,12 +124,14 @@ std::string default_file_name(const MetadataResult& metadata, std::string_view o
   } else if (metadata.name) {
     out = dashed(*metadata.name, true);
   }
-  if (metadata.size_label && !vocabulary) out += fmt::format("-{}", *metadata.size_label);
+  const bool sized = !vocabulary && kind != NamedFor::prediction;
+  if (metadata.size_label && sized) out += fmt::format("-{}", *metadata.size_label);
   if (metadata.finetune) out += fmt::format("-{}", dashed(*metadata.finetune, false));
   if (metadata.version) out += fmt::format("-{}", dashed(*metadata.version, false));
   if (!vocabulary) out += fmt::format("-{}", cased(dashed(output_type, false), std::toupper));
   if (vocabulary) out += "-vocab";
   if (kind == NamedFor::adapter) out += "-LoRA";
+  if (kind == NamedFor::prediction) out.insert(0, "mtp-");
   return out + ".gguf";
 }
 

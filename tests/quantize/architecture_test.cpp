@@ -83,6 +83,8 @@ TEST_CASE("Expr computes as Python does", "[quantize][architecture]") {
   CHECK(evaluated("slice(list + [0, 0], 0, 4)") == "[1,2,3,0]");
   CHECK(evaluated("sum(list) + max(list) - min(1, 2)") == "8");
   CHECK(evaluated("starts_with(name, 'te') and contains(name, 'x')") == "true");
+  CHECK(evaluated("name[0] + name[-1]") == evaluated("name[0] + name[len(name) - 1]"));
+  CHECK(evaluated("each(2, name[i])").size() == std::string("['t','e']").size());
   CHECK(evaluated("10000.0") == "1E4");
 }
 
@@ -90,6 +92,7 @@ TEST_CASE("Expr refuses what does not fit", "[quantize][architecture]") {
   CHECK(evaluated("a / 0") == "error");
   CHECK(evaluated("a + name") == "error");
   CHECK(evaluated("list[3]") == "error");
+  CHECK(evaluated("name[99]") == "error");
   CHECK(evaluated("9223372036854775807 + 1") == "error");
   for (const char* text :
        {"", "a +", "(a", "a b", "f(a)", "find('a')", "each(3)", "'open", "1x", "a ? b", "[1, 2"}) {
@@ -134,6 +137,12 @@ TEST_CASE("ArchitectureSet::load names file, line and fault", "[quantize][archit
         std::string::npos);
   CHECK(fault(with("tensors = []\nkeys = ['x: u32 = a +']\n")).find("at column") !=
         std::string::npos);
+  CHECK(fault(with("tensors = []\noptions = ['dry_run']\n")).find("options are mtp") !=
+        std::string::npos);
+  CHECK(fault(with("tensors = []\nrename = [{ suffix = 'a', with = 'b', bid = '1' }]\n"))
+            .find("only a prefix takes a number") != std::string::npos);
+  CHECK(fault(with("tensors = []\nrename = [{ prefix = 'a.{x}.', with = 'b', bid = '1' }]\n"))
+            .find("are holes") != std::string::npos);
   CHECK(fault("title = ").find("test.toml") != std::string::npos);
 }
 

@@ -209,3 +209,22 @@ TEST_CASE("split_model cuts by tensors and bytes as the reference does", "[quant
   CHECK_FALSE(parse_split_size("M"));
   CHECK_FALSE(parse_split_size("-1"));
 }
+
+TEST_CASE("convert refuses options that the family does not know", "[quantize][convert]") {
+  const test::MemoryFiles files = tiny_verse();
+  ConvertOptions options;
+  options.no_mtp = true;
+  auto result = convert(files, options);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::unsupported);
+  CHECK(result.error().message.find("--no-mtp") != std::string::npos);
+  options.mtp_only = true;
+  result = convert(files, options);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::invalid_argument);
+  options = {};
+  options.adapter = "retrieval.query";
+  result = convert(files, options);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == Errc::not_found);
+}

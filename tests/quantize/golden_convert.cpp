@@ -53,6 +53,21 @@ struct Settings {
   const ArchitectureSet* families = nullptr;
 };
 
+bool is_adapter(const json::object& output) {
+  const json::value* file = output.if_contains("file");
+  return file != nullptr && std::string_view(file->as_string()).starts_with("lora-");
+}
+
+std::string task_name(const json::object& adapter) {
+  for (const json::value& entry : adapter.at("kv").as_array()) {
+    const json::object& kv = entry.as_object();
+    if (kv.at("key").as_string() == "adapter.lora.task_name") {
+      return std::string(kv.at("value").as_string());
+    }
+  }
+  return {};
+}
+
 /// What an output's argv says.
 struct Run {
   ConvertOptions options;
@@ -104,6 +119,7 @@ Run run_of(const json::object& output, const fs::path& folder, const std::string
     }
   }
   run.options.force = output.contains("may_refuse");
+  if (is_adapter(output)) run.options.adapter = task_name(output);
   return run;
 }
 
@@ -112,13 +128,13 @@ std::string flag_text(const json::object& output, std::string_view key) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-/// Outputs with equal argv are the parts of one split.
+/// Outputs with equal argv are the parts of one split, but for the adapters beside a model.
 std::vector<std::vector<const json::object*>> conversions(const json::object& expected) {
   std::vector<std::vector<const json::object*>> runs;
   for (const json::value& value : expected.at("outputs").as_array()) {
     const json::object& output = value.as_object();
     if (output.at("tool").as_string() != "convert") continue;
-    if (!runs.empty() && runs.back()[0]->at("argv") == output.at("argv")) {
+    if (!runs.empty() && runs.back()[0]->at("argv") == output.at("argv") && !is_adapter(output)) {
       runs.back().push_back(&output);
     } else {
       runs.push_back({&output});

@@ -194,4 +194,6 @@ TEST_CASE("default_file_name tells vocabularies and adapters apart", "[quantize]
         "Tiny-Foo-Instruct-v0.3-vocab.gguf");
   CHECK(default_file_name(metadata, "F32", NamedFor::adapter) ==
         "Tiny-Foo-26K-Instruct-v0.3-F32-LoRA.gguf");
+  CHECK(default_file_name(metadata, "BF16", NamedFor::prediction) ==
+        "mtp-Tiny-Foo-Instruct-v0.3-BF16.gguf");
 }
