@@ -96,6 +96,7 @@ Result<quantize::ConvertOptions> convert_options(const Options& o) {
   out.mtp_only = o.mtp;
   out.fp8_as_q8 = o.fp8_as_q8;
   out.fuse_gate_up = o.fuse_gate_up;
+  out.mmproj = o.mmproj;
   out.ignore_card = o.ignore_card;
   return out;
 }
@@ -209,7 +210,10 @@ Result<int> list_classes(Output& out) {
     if (!out.json()) {
       out.result(fmt::format("{:<44} {:<18} {}", one.class_name, one.arch, one.title));
     }
-    all.push_back({{"class", one.class_name}, {"arch", one.arch}, {"family", one.title}});
+    all.push_back({{"class", one.class_name},
+                   {"arch", one.arch},
+                   {"family", one.title},
+                   {"projector", one.projector}});
   }
   if (out.json()) out.result({{"classes", std::move(all)}});
   return 0;
@@ -229,11 +233,6 @@ Result<int> run(CommandContext& context, const Options& o) {
   if (o.folder.empty()) {
     return fail(Errc::invalid_argument, "converting: the folder of the checkpoint is missing",
                 "usage: modelctl convert DIR [-o OUT] [--outtype TYPE]");
-  }
-  if (o.mmproj) {
-    return fail(Errc::unsupported, fmt::format("converting '{}': multimodal projectors cannot be "
-                                               "made yet",
-                                               o.folder));
   }
   MODELD_ASSIGN(const auto files, store::open_folder(o.folder));
   MODELD_ASSIGN(Made made, make(*files, o));
@@ -274,7 +273,8 @@ void add_options(CLI::App& command, Options& o) {
                    "The first part has the metadata alone");
   command.add_flag("--vocab-only", o.vocab_only, "The vocabulary alone");
   command.add_flag("--bigendian", o.big_endian, "For a machine of the other byte order");
-  command.add_flag("--mmproj", o.mmproj, "The projector of a multimodal model");
+  command.add_flag("--mmproj", o.mmproj,
+                   "The vision and audio towers of a multimodal model, with their projector");
   command.add_flag("--mtp", o.mtp, "The layers for multi-token prediction alone");
   command.add_flag("--no-mtp,--no-nextn", o.no_mtp, "Without these layers");
   command.add_flag("--fp8-as-q8", o.fp8_as_q8, "What was FP8 becomes Q8_0");

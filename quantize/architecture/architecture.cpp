@@ -31,12 +31,17 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+bool is_projector(FamilyKind kind) {
+  return kind == FamilyKind::projector;
+}
+
 /// Two files that read one class must tell themselves apart.
 Result<void> check_classes(const std::vector<Architecture>& all) {
-  std::map<std::string_view, const Architecture*> owners;
+  std::map<std::pair<bool, std::string_view>, const Architecture*> owners;
   for (const Architecture& one : all) {
     for (const std::string& name : one.classes) {
-      const auto [at, fresh] = owners.emplace(name, &one);
+      const auto [at, fresh] =
+          owners.emplace(std::pair(is_projector(one.kind), std::string_view(name)), &one);
       if (!fresh && !at->second->when) {
         return fail(Errc::internal,
                     fmt::format("reading '{}': class '{}' is taken by '{}', which has no 'when'",
@@ -96,9 +101,11 @@ Result<const ArchitectureSet*> ArchitectureSet::builtin() {
   return &*loaded;
 }
 
-std::vector<const Architecture*> ArchitectureSet::find(std::string_view class_name) const {
+std::vector<const Architecture*> ArchitectureSet::find(std::string_view class_name,
+                                                       FamilyKind kind) const {
   std::vector<const Architecture*> found;
   for (const Architecture& one : all_) {
+    if (is_projector(one.kind) != is_projector(kind)) continue;
     if (std::find(one.classes.begin(), one.classes.end(), class_name) != one.classes.end()) {
       found.push_back(&one);
     }
@@ -115,17 +122,32 @@ const std::vector<Assignment>* ArchitectureSet::defaults(std::string_view model_
   return nullptr;
 }
 
-std::vector<std::string_view> ArchitectureSet::class_names() const {
+std::vector<std::pair<std::string_view, const std::vector<Assignment>*>>
+ArchitectureSet::part_defaults(std::string_view model_type) const {
+  std::vector<std::pair<std::string_view, const std::vector<Assignment>*>> found;
+  const std::string prefix = std::string(model_type) + "/";
+  for (const Architecture& one : all_) {
+    for (const auto& [name, defaults] : one.defaults) {
+      if (!name.starts_with(prefix)) continue;
+      found.emplace_back(std::string_view(name).substr(prefix.size()), &defaults);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string_view> ArchitectureSet::class_names(FamilyKind kind) const {
   std::set<std::string_view> names;
   for (const Architecture& one : all_) {
-    names.insert(one.classes.begin(), one.classes.end());
+    if (is_projector(one.kind) == is_projector(kind))
+      names.insert(one.classes.begin(), one.classes.end());
   }
   return {names.begin(), names.end()};
 }
 
-std::vector<std::string_view> ArchitectureSet::nearby(std::string_view class_name) const {
+std::vector<std::string_view> ArchitectureSet::nearby(std::string_view class_name,
+                                                      FamilyKind kind) const {
   constexpr std::size_t k_shown = 5;
-  std::vector<std::string_view> names = class_names();
+  std::vector<std::string_view> names = class_names(kind);
   std::stable_sort(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
     return distance(class_name, a) < distance(class_name, b);
   });

@@ -49,8 +49,10 @@ struct OpRule {
 struct TensorOutput {
   NamePattern to; ///< without ".weight" and ".bias", which are kept from the source's name
   std::vector<OpRule> ops;
-  std::string type; ///< "", "f32", "f16" or "file" (the file's type, no rule of its own)
+  /// "", "f32", "f16" or "file" (the file's type, no rule of its own).
+  std::string type;
   std::optional<std::string> suffix; ///< instead of the source's
+  std::optional<Expr> number;        ///< what {bid} of `to` becomes, instead of the source's
   std::optional<Expr> when;
 };
 
@@ -105,7 +107,7 @@ struct DropRule {
 };
 
 struct Assignment {
-  std::string name;
+  std::string name; ///< of a key, or of a member of one: "vision.image_size"
   Expr value;
 };
 
@@ -123,8 +125,16 @@ struct TokenizerPart {
   bool per_layer_vocab_first = true;
 };
 
+/// What a family's file is made into.
+enum class FamilyKind {
+  model,
+  adapter,   ///< what stands beside a model in its checkpoint; there is no other metadata
+  projector, ///< the vision and audio towers of a multimodal model (--mmproj)
+};
+
 struct Architecture {
-  std::string file;                 ///< "llama.toml"
+  std::string file; ///< "llama.toml"
+  FamilyKind kind = FamilyKind::model;
   std::string arch;                 ///< general.architecture
   std::string title;                ///< for people
   std::vector<std::string> classes; ///< names in config.json's "architectures"
@@ -132,7 +142,6 @@ struct Architecture {
   bool raw_config = false;          ///< reads config.json as it is, without class defaults
   /// Options of the converter that this family knows: "mtp", "fuse_gate_up_exps".
   std::vector<std::string> options;
-  std::string type = "model";   ///< general.type; of an "adapter" there is no other metadata
   std::optional<Expr> adapters; ///< names of adapters that stand beside the model
   std::vector<Assignment> prepare;
   /// Lines of keys that stand before general.type: what the reference writes while it looks at
@@ -141,12 +150,14 @@ struct Architecture {
   std::vector<KeyRule> keys;
   std::vector<RenameRule> rename;
   std::vector<DropRule> drop;
+  std::vector<NamePattern> keep; ///< where there are any: all other tensors are left out
   std::vector<TensorRule> tensors;
   std::vector<GroupRule> groups;
   std::vector<GeneratedRule> generated;
   std::vector<TokenizerPart> tokenizers;
   bool knows(std::string_view option) const;
-  /// Defaults of configuration classes, by model_type: values, or expressions over the config.
+  /// Defaults of configuration classes, by model_type: values, or expressions over the config. Of a
+  /// part: "gemma3/vision_config".
   std::map<std::string, std::vector<Assignment>, std::less<>> defaults;
 };
 
@@ -169,14 +180,19 @@ public:
 
   std::span<const Architecture> all() const { return all_; }
   const StandardRules& standard() const { return standard_; }
-  /// Those that read a class name, in the order of their files.
-  std::vector<const Architecture*> find(std::string_view class_name) const;
+  /// Those that read a class name, in the order of their files: projectors alone, or all others.
+  std::vector<const Architecture*> find(std::string_view class_name,
+                                        FamilyKind kind = FamilyKind::model) const;
   /// Defaults for a model_type; null where the configuration class is unknown.
   const std::vector<Assignment>* defaults(std::string_view model_type) const;
+  /// Defaults for parts of a configuration whose class follows from the whole's: the member (or a
+  /// path, "thinker_config/vision_config") and what it gets.
+  std::vector<std::pair<std::string_view, const std::vector<Assignment>*>>
+  part_defaults(std::string_view model_type) const;
   /// Every class name, sorted.
-  std::vector<std::string_view> class_names() const;
+  std::vector<std::string_view> class_names(FamilyKind kind = FamilyKind::model) const;
   /// The registered names most like one that is not registered.
-  std::vector<std::string_view> nearby(std::string_view class_name) const;
+  std::vector<std::string_view> nearby(std::string_view class_name, FamilyKind kind) const;
 
 private:
   std::vector<Architecture> all_;

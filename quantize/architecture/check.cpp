@@ -39,7 +39,8 @@ Result<void> check_outputs(const Architecture& arch) {
     const bool xid = std::all_of(rule.from.begin(), rule.from.end(),
                                  [](const NamePattern& name) { return name.has_xid(); });
     for (const TensorOutput& out : rule.outputs) {
-      if ((out.to.has_bid() && !bid && !rule.blocks) || (out.to.has_xid() && !xid)) {
+      const bool numbered = bid || rule.blocks || out.number;
+      if ((out.to.has_bid() && !numbered) || (out.to.has_xid() && !xid)) {
         return bad(arch, fmt::format("output '{}' has a number that its source '{}' has not",
                                      out.to.text(), rule.from[0].text()));
       }
@@ -85,6 +86,7 @@ std::set<std::string> names_used(const Architecture& arch) {
     add_names(rule.blocks, names);
     for (const TensorOutput& out : rule.outputs) {
       add_names(out.when, names);
+      add_names(out.number, names);
       std::for_each(out.ops.begin(), out.ops.end(), add_op);
     }
   }
@@ -117,7 +119,8 @@ constexpr std::string_view k_read_elsewhere[] = {"block_count", "vocab_size", "r
 
 Result<void> check_assignments(const Architecture& arch) {
   const std::set<std::string> used = names_used(arch);
-  const auto check = [&](const std::string& name) -> Result<void> {
+  const auto check = [&](std::string name) -> Result<void> {
+    name.resize(std::min(name.find('.'), name.size()));
     const bool elsewhere = std::find(std::begin(k_read_elsewhere), std::end(k_read_elsewhere),
                                      name) != std::end(k_read_elsewhere);
     if (used.contains(name) || elsewhere) return {};

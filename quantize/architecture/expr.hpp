@@ -23,8 +23,8 @@
 //            an array's element, an object's member, a text's letter; null of null
 //   name   := a local name, else a key of the configuration, else null
 //
-//   find(a, b, c)       the first of the keys that is there, null where none; a key that holds null
-//                       ends the search
+//   find(a, b.c, d)     the first of the keys (or members) that is there, null where none; a key
+//                       that holds null ends the search
 //   has(a)              whether the key is there
 //   int float bool str number len abs min max sum sqrt exp log floor ceil round
 //   each(n, expr)       the array of expr for i = 0 .. n - 1

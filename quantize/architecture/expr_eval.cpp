@@ -153,14 +153,27 @@ Result<json::value> each(const Node& node, const ExprScope& scope) {
   return json::value(std::move(out));
 }
 
+/// Where a key, or a member of one, stands; null where it is not there.
+const json::value* locate(const Node& node, const ExprScope& scope) {
+  if (node.kind == Kind::name) return scope.find(node.text);
+  const json::value* from = locate(*node.parts[0], scope);
+  return from == nullptr || !from->is_object() ? nullptr
+                                               : from->get_object().if_contains(node.text);
+}
+
+/// head_dim, vision.head_dim: what find() and has() look for.
+bool is_path(const Node& node) {
+  return node.kind == Kind::name || (node.kind == Kind::member && is_path(*node.parts[0]));
+}
+
 Result<json::value> call(const Node& node, const ExprScope& scope) {
   if (node.text == "find") {
     for (const auto& part : node.parts) {
-      if (const json::value* found = scope.find(part->text)) return *found;
+      if (const json::value* found = locate(*part, scope)) return *found;
     }
     return json::value(nullptr);
   }
-  if (node.text == "has") return json::value(scope.find(node.parts[0]->text) != nullptr);
+  if (node.text == "has") return json::value(locate(*node.parts[0], scope) != nullptr);
   if (node.text == "each" || node.text == "map") return each(node, scope);
   std::vector<json::value> arguments;
   for (const auto& part : node.parts) {
@@ -208,9 +221,8 @@ Result<json::value> logic(const Node& node, const ExprScope& scope) {
 std::optional<std::string> check_call(const std::string& function,
                                       const std::vector<std::shared_ptr<const Node>>& parts) {
   if (function == "find" || function == "has") {
-    const bool names = !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const auto& p) {
-      return p->kind == Kind::name;
-    });
+    const bool names = !parts.empty() && std::all_of(parts.begin(), parts.end(),
+                                                     [](const auto& p) { return is_path(*p); });
     if (names && (function == "find" || parts.size() == 1)) return std::nullopt;
     return fmt::format("{}() takes names of keys", function);
   }

@@ -8,10 +8,17 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <utility>
 
 namespace modeld::quantize {
 namespace {
+
+constexpr std::array<std::pair<std::string_view, FamilyKind>, 3> k_kinds{
+    {{"model", FamilyKind::model},
+     {"adapter", FamilyKind::adapter},
+     {"mmproj", FamilyKind::projector}}};
 
 /// Says which file and line an error is about.
 class Reader {
@@ -170,6 +177,7 @@ Result<TensorOutput> read_output(const Reader& in, const toml::table& table) {
   if (const toml::node* suffix = table.get("suffix")) {
     MODELD_ASSIGN(out.suffix, in.text(*suffix));
   }
+  MODELD_ASSIGN(out.number, in.expression(table, "number"));
   return out;
 }
 
@@ -185,8 +193,8 @@ std::size_t group_number(Architecture& arch, const std::string& name) {
 }
 
 Result<void> read_tensor(const Reader& in, const toml::table& table, Architecture& arch) {
-  MODELD_TRY(in.only(table, {"from", "to", "ops", "type", "suffix", "when", "group", "out",
-                             "blocks", "unless_equal"}));
+  MODELD_TRY(in.only(table, {"from", "to", "ops", "type", "suffix", "number", "when", "group",
+                             "out", "blocks", "unless_equal"}));
   TensorRule rule;
   MODELD_ASSIGN(rule.from, in.patterns(table, "from"));
   if (rule.from.empty()) return in.bad(table, "a tensor needs the source's name: from = ...");
@@ -197,7 +205,7 @@ Result<void> read_tensor(const Reader& in, const toml::table& table, Architectur
   } else if (const toml::node* out = table.get("out"); out != nullptr && out->is_array()) {
     for (const toml::node& item : *out->as_array()) {
       if (!item.is_table()) return in.bad(item, "expected a table");
-      MODELD_TRY(in.only(*item.as_table(), {"to", "ops", "type", "suffix", "when"}));
+      MODELD_TRY(in.only(*item.as_table(), {"to", "ops", "type", "suffix", "number", "when"}));
       MODELD_ASSIGN(TensorOutput one, read_output(in, *item.as_table()));
       MODELD_ASSIGN(one.when, in.expression(*item.as_table(), "when"));
       rule.outputs.push_back(std::move(one));
@@ -357,6 +365,9 @@ Result<TokenizerPart> read_tokenizer_part(const Reader& in, const toml::table& t
 Result<void> read_tokenizers(const Reader& in, const toml::table& root, Architecture& arch,
                              const StandardRules& standard) {
   const toml::node* node = root.get("tokenizer");
+  if (arch.kind == FamilyKind::projector) {
+    return node == nullptr ? Result<void>() : in.bad(*node, "a projector has no tokenizer");
+  }
   if (node == nullptr) return in.bad(root, "a family needs a tokenizer");
   if (node->is_string()) {
     TokenizerPart part;
@@ -394,8 +405,8 @@ Result<void> read_defaults(const Reader& in, const toml::table& root, Architectu
 
 Result<void> read_head(const Reader& in, const toml::table& root, Architecture& arch) {
   MODELD_TRY(in.only(root, {"arch", "title", "classes", "when", "config", "options", "type",
-                            "adapters", "prepare", "early", "keys", "rename", "drop", "tensors",
-                            "groups", "generate", "tokenizer", "defaults"}));
+                            "adapters", "prepare", "early", "keys", "rename", "drop", "keep",
+                            "tensors", "groups", "generate", "tokenizer", "defaults"}));
   MODELD_ASSIGN(arch.arch, in.text_or(root, "arch", ""));
   MODELD_ASSIGN(arch.title, in.text_or(root, "title", ""));
   MODELD_ASSIGN(arch.classes, in.texts(root, "classes"));
@@ -412,7 +423,11 @@ Result<void> read_head(const Reader& in, const toml::table& root, Architecture& 
       return in.bad(*root.get("options"), "options are mtp and fuse_gate_up_exps");
     }
   }
-  MODELD_ASSIGN(arch.type, in.text_or(root, "type", "model"));
+  MODELD_ASSIGN(const std::string type, in.text_or(root, "type", "model"));
+  const auto kind = std::find_if(k_kinds.begin(), k_kinds.end(),
+                                 [&type](const auto& known) { return known.first == type; });
+  if (kind == k_kinds.end()) return in.bad(root, "type is none of model, adapter, mmproj");
+  arch.kind = kind->second;
   MODELD_ASSIGN(arch.adapters, in.expression(root, "adapters"));
   MODELD_ASSIGN(const auto lines, in.texts(root, "prepare"));
   for (const std::string& line : lines) {
@@ -474,6 +489,7 @@ Result<Architecture> read_architecture(std::string_view file, std::string_view t
   MODELD_TRY(read_groups(in, root, arch));
   MODELD_TRY(read_renames(in, root, arch));
   MODELD_TRY(read_drops(in, root, arch));
+  MODELD_ASSIGN(arch.keep, in.patterns(root, "keep"));
   MODELD_TRY(read_generated(in, root, arch));
   MODELD_TRY(read_tokenizers(in, root, arch, standard));
   MODELD_TRY(read_defaults(in, root, arch));

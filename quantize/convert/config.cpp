@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 namespace json = boost::json;
@@ -55,6 +57,30 @@ Result<void> apply(const std::vector<Assignment>& defaults, json::object& config
   return {};
 }
 
+/// The object at a path of members, made where there is none; null where something else is there.
+json::object* object_at(json::object& root, std::string_view path, char divider) {
+  json::object* at = &root;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find(divider), path.size());
+    json::value& member = (*at)[path.substr(0, end)];
+    if (member.is_null()) member = json::object();
+    at = member.if_object();
+    if (at == nullptr) return nullptr;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return at;
+}
+
+/// Parts whose class follows from the whole's, whatever they say themselves.
+Result<void> complete_parts(json::object& config, const ArchitectureSet& architectures) {
+  for (const auto& [path, defaults] : architectures.part_defaults(model_type_of(config))) {
+    json::object* part = object_at(config, path, '/');
+    if (part == nullptr) continue;
+    MODELD_TRY(apply(*defaults, *part));
+  }
+  return {};
+}
+
 /// What the configuration class adds; nothing where the class is unknown.
 Result<void> complete(json::object& config, const ArchitectureSet& architectures) {
   const auto* defaults = architectures.defaults(model_type_of(config));
@@ -67,6 +93,7 @@ Result<void> complete(json::object& config, const ArchitectureSet& architectures
       MODELD_TRY(apply(architectures.standard().defaults, *part));
     }
   }
+  MODELD_TRY(complete_parts(config, architectures));
   MODELD_TRY(apply(*defaults, config));
   return apply(architectures.standard().defaults, config);
 }
@@ -78,6 +105,14 @@ void name_text_part(json::object& config) {
     if (name == "thinker_config") part = member_object(*part, "text_config");
     if (part != nullptr) config["text_config"] = json::object(*part);
   }
+}
+
+/// The class that decides the family of a projector: the vision tower's own where it has one.
+std::string projector_class_of(const json::object& config) {
+  if (const json::object* vision = member_object(config, "vision_config")) {
+    if (std::string inner = first_class(*vision); !inner.empty()) return inner;
+  }
+  return first_class(config);
 }
 
 /// The class that decides the family.
@@ -139,8 +174,8 @@ void gather_rope(json::object& config) {
 }
 
 Result<const Architecture*> choose(const ArchitectureSet& architectures, const ModelConfig& config,
-                                   const FileSet& files) {
-  for (const Architecture* one : architectures.find(config.class_name)) {
+                                   const FileSet& files, FamilyKind kind) {
+  for (const Architecture* one : architectures.find(config.class_name, kind)) {
     if (!one->when) return one;
     // A condition sees the text part as if it stood at the root already.
     json::object values = config.values;
@@ -156,10 +191,11 @@ Result<const Architecture*> choose(const ArchitectureSet& architectures, const M
     if (truthy(holds)) return one;
   }
   return fail(Errc::unsupported,
-              fmt::format("converting '{}': architecture '{}' is not supported", files.name(),
+              fmt::format("converting '{}': {} '{}' is not supported", files.name(),
+                          kind == FamilyKind::model ? "architecture" : "the projector of",
                           config.class_name),
               fmt::format("most alike of those supported: {}; 'modelctl convert --list' shows all",
-                          fmt::join(architectures.nearby(config.class_name), ", ")));
+                          fmt::join(architectures.nearby(config.class_name, kind), ", ")));
 }
 
 Result<json::object> read_json(const FileSet& files, std::string_view path) {
@@ -197,6 +233,37 @@ Result<json::value> pooling_type(const FileSet& files, const json::array& module
                 fmt::format("reading '{}': only mean, cls and last-token pooling are known", file));
   }
   return json::value(nullptr);
+}
+
+/// Numbers of added tokens by text: tokenizer_config.json's word goes before tokenizer.json's.
+json::object added_tokens(const json::object& facts, const FileSet& files) {
+  json::object out;
+  const json::object* config = member_object(facts, "tokenizer_config");
+  const json::object* decoder =
+      config == nullptr ? nullptr : member_object(*config, "added_tokens_decoder");
+  const auto add = [&out](const json::value& content, std::optional<std::int64_t> id) {
+    if (content.is_string() && id) out.emplace(content.get_string(), *id);
+  };
+  if (decoder != nullptr) {
+    for (const auto& member : *decoder) {
+      std::int64_t id = 0;
+      const std::string_view digits = member.key();
+      const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+      const json::object* token = member.value().if_object();
+      if (read.ec != std::errc() || token == nullptr || !token->contains("content")) continue;
+      add(token->at("content"), id);
+    }
+  }
+  if (!files.contains("tokenizer.json")) return out;
+  const auto file = read_json(files, "tokenizer.json");
+  const json::value* added = file ? file->if_contains("added_tokens") : nullptr;
+  if (added == nullptr || !added->is_array()) return out;
+  for (const json::value& item : added->get_array()) {
+    const json::object* token = item.if_object();
+    if (token == nullptr || !token->contains("content") || !token->contains("id")) continue;
+    add(token->at("content"), as_integer(token->at("id")));
+  }
+  return out;
 }
 
 Result<void> collect_facts(const FileSet& files, ModelConfig& config) {
@@ -245,6 +312,81 @@ Result<void> flatten(ModelConfig& config) {
   return {};
 }
 
+/// preprocessor_config.json, and processor_config.json over it; both may have the part that matters
+/// in a member.
+Result<json::object> read_processor(const FileSet& files) {
+  json::object out;
+  for (const auto& [file, part] : {std::pair{"preprocessor_config.json", "media_proc_cfg"},
+                                   std::pair{"processor_config.json", "image_processor"}}) {
+    if (!files.contains(file)) continue;
+    MODELD_ASSIGN(json::object content, read_json(files, file));
+    if (const json::object* inner = member_object(content, part)) {
+      for (const auto& member : json::object(*inner)) {
+        content[member.key()] = member.value();
+      }
+    }
+    for (const auto& member : content) {
+      out[member.key()] = member.value();
+    }
+  }
+  return out;
+}
+
+/// The width of the text model, as the part that says so last has it.
+json::value text_width(const json::object& config) {
+  json::object values = config;
+  if (const json::object* text = member_object(config, "text_config")) {
+    for (const auto& member : *text) {
+      values[member.key()] = member.value();
+    }
+  }
+  for (const std::string_view name : {"hidden_size", "n_embd"}) {
+    if (const json::value* width = values.if_contains(name)) return *width;
+  }
+  return nullptr;
+}
+
+/// The towers, by the names that families use for them.
+Result<void> name_towers(ModelConfig& config, const FileSet& files) {
+  json::object& values = config.values;
+  MODELD_ASSIGN(config.facts["processor"], read_processor(files));
+  const json::value width = text_width(values);
+  if (as_integer(width).value_or(0) <= 0) {
+    return fail(Errc::malformed,
+                fmt::format("converting '{}': config.json does not say how wide the text model is",
+                            files.name()),
+                "expected hidden_size or n_embd, in text_config or beside it");
+  }
+  const auto part = [&values](std::initializer_list<std::string_view> names) -> json::value {
+    for (const std::string_view name : names) {
+      if (const json::value* found = values.if_contains(name)) return *found;
+    }
+    return nullptr;
+  };
+  json::value vision = part({"vision_config"});
+  json::value audio = part({"whisper_config", "audio_config"});
+  values["text_width"] = width;
+  const json::value& tower = truthy(vision) ? vision : audio;
+  values.erase("block_count");
+  values.erase("quantization_config"); // only a tower's own counts
+  if (const json::object* object = tower.if_object()) {
+    for (const std::string_view name :
+         {"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers",
+          "encoder_layers", "vt_num_hidden_layers"}) {
+      const json::value* found = object->if_contains(name);
+      if (found == nullptr) continue;
+      values["block_count"] = *found;
+      break;
+    }
+    if (const json::value* own = object->if_contains("quantization_config")) {
+      values["quantization_config"] = *own;
+    }
+  }
+  values["vision"] = std::move(vision);
+  values["audio"] = std::move(audio);
+  return {};
+}
+
 } // namespace
 
 const json::value* ConfigScope::find(std::string_view name) const {
@@ -266,6 +408,7 @@ const json::value* ConfigScope::find_large(std::string_view name) const {
     return keep(
         json::value(std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size())));
   }
+  if (name == "added_tokens") return keep(added_tokens(*facts_, *files_));
   const bool vocabulary = name == "tokenizer_vocab";
   if ((!vocabulary && name != "tokenizer_json_tokens") || !files_->contains("tokenizer.json")) {
     return nullptr;
@@ -314,7 +457,7 @@ Result<json::object> parse_python_json(std::string_view text, std::string_view w
 }
 
 Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
-                                json::object facts) {
+                                FamilyKind kind, json::object facts) {
   if (!files.contains("config.json")) {
     return fail(Errc::not_found,
                 fmt::format("converting '{}': there is no config.json", files.name()),
@@ -327,7 +470,8 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
   config.values = config.raw;
   MODELD_TRY(complete(config.values, architectures));
   name_text_part(config.values);
-  config.class_name = class_of(config.values);
+  config.class_name =
+      kind == FamilyKind::projector ? projector_class_of(config.values) : class_of(config.values);
   if (config.class_name.empty()) {
     return fail(Errc::malformed,
                 fmt::format("converting '{}': config.json names no architecture", files.name()),
@@ -335,20 +479,39 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
   }
   config.facts = std::move(facts);
   MODELD_TRY(collect_facts(files, config));
-  MODELD_ASSIGN(config.family, choose(architectures, config, files));
+  MODELD_ASSIGN(config.family, choose(architectures, config, files, kind));
   if (config.family->raw_config) {
     config.values = config.raw;
     name_text_part(config.values);
   }
-  MODELD_TRY(flatten(config));
+  if (kind == FamilyKind::projector) {
+    MODELD_TRY(name_towers(config, files));
+  } else {
+    MODELD_TRY(flatten(config));
+  }
   return config;
+}
+
+Result<void> assign(json::object& values, std::string_view name, json::value value) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) {
+    values[name] = std::move(value);
+    return {};
+  }
+  json::object* part = object_at(values, name.substr(0, dot), '.');
+  if (part == nullptr) {
+    return fail(Errc::malformed, fmt::format("setting '{}': '{}' of config.json is no object", name,
+                                             name.substr(0, dot)));
+  }
+  (*part)[name.substr(dot + 1)] = std::move(value);
+  return {};
 }
 
 Result<void> prepare_config(ModelConfig& config, const FileSet& files) {
   for (const Assignment& one : config.family->prepare) {
     const ConfigScope scope(config, &files);
     MODELD_ASSIGN(json::value value, one.value.evaluate(scope));
-    config.values[one.name] = std::move(value);
+    MODELD_TRY(assign(config.values, one.name, std::move(value)));
   }
   const json::value* blocks = config.values.if_contains("block_count");
   if (blocks == nullptr || !as_integer(*blocks)) {

@@ -22,7 +22,8 @@ struct ModelConfig {
   /// folder's name), `files` (names in the top folder), `tokenizer_config`, `generation_config`,
   /// `raw` (config.json as it is), `modules` (sentence-transformers), `pooling_type` (their
   /// number in GGUF), `tensors` (names in the checkpoint) and the options `no_mtp`, `mtp_only`,
-  /// `adapter` (the name of the one that is asked for).
+  /// `adapter` (the name of the one that is asked for). Of a projector: `processor`
+  /// (preprocessor_config.json with processor_config.json over it).
   boost::json::object facts;
   std::string class_name;
   const Architecture* family = nullptr;
@@ -30,7 +31,7 @@ struct ModelConfig {
 
 /// Names of rules: locals first, then facts, then the configuration, then facts that cost reading a
 /// large file (`tokenizer_json_tokens`: how many tokens tokenizer.json has; `tokenizer_vocab`: its
-/// vocabulary by text; `readme`: the model card).
+/// vocabulary by text; `added_tokens`: numbers of added tokens by text; `readme`: the model card).
 class ConfigScope final : public ExprScope {
 public:
   explicit ConfigScope(const boost::json::object& values) : values_(&values) {}
@@ -51,8 +52,15 @@ private:
 /// not_found: no config.json; malformed: it is no JSON object, or has no number of layers;
 /// unsupported: a class that no family reads, with those most like it as a hint.
 /// `facts` are the options that rules may ask for.
+///
+/// For a projector, `vision` and `audio` are the towers' own configurations, and `text_width` is
+/// the width of the text model; nothing moves to the root.
 Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
+                                FamilyKind kind = FamilyKind::model,
                                 boost::json::object facts = {});
+
+/// Sets a key, or a member of one: "vision.image_size". malformed where a part is no object.
+Result<void> assign(boost::json::object& values, std::string_view name, boost::json::value value);
 
 /// Runs the family's assignments; facts must be complete.
 Result<void> prepare_config(ModelConfig& config, const FileSet& files);

@@ -31,7 +31,8 @@ public:
   Result<ConvertResult> run() {
     json::object facts{{"no_mtp", options_.no_mtp}, {"mtp_only", options_.mtp_only}};
     facts["adapter"] = options_.adapter;
-    MODELD_ASSIGN(config_, load_config(files_, architectures_, std::move(facts)));
+    const FamilyKind kind = options_.mmproj ? FamilyKind::projector : FamilyKind::model;
+    MODELD_ASSIGN(config_, load_config(files_, architectures_, kind, std::move(facts)));
     MODELD_TRY(check_options());
     MODELD_TRY(open());
     MODELD_ASSIGN(file_type_, choose_file_type(options_.outtype, weights_));
@@ -46,13 +47,14 @@ public:
       MODELD_ASSIGN(plan, plan_tensors(weights_, config_, files_, file_type_, planning));
       if (source.nvfp4) name_file_type("NVFP4", 39);
       if (source.mxfp4) name_file_type("MXFP4_MOE", 38);
+      if (plan.tensors.empty() && options_.mmproj) MODELD_TRY(refuse_empty());
     }
     MODELD_ASSIGN(out_.metadata, read_general(plan.parameters));
-    if (config_.family->type == "adapter") {
+    if (config_.family->kind == FamilyKind::adapter) {
       MODELD_TRY(write_adapter_keys());
     } else {
       MODELD_TRY(write_metadata());
-      if (!options_.no_vocabulary) MODELD_TRY(write_tokenizer());
+      if (!options_.no_vocabulary && !options_.mmproj) MODELD_TRY(write_tokenizer());
     }
     out_.model.tensors = std::move(plan.tensors);
     out_.model.big_endian = options_.big_endian;
@@ -60,6 +62,7 @@ public:
     out_.file_type = file_type_.name;
     out_.family = config_.family->title;
     if (options_.mtp_only) out_.named_for = NamedFor::prediction;
+    if (options_.mmproj) out_.named_for = NamedFor::projector;
     if (options_.vocab_only) out_.named_for = NamedFor::vocabulary;
     MODELD_TRY(name_adapters());
     out_.left_out = std::move(weights_.dropped);
@@ -68,7 +71,11 @@ public:
 
 private:
   Result<void> check_options() const {
-    if (!options_.adapter.empty() && config_.family->type != "adapter") {
+    if (options_.mmproj && options_.vocab_only) {
+      return fail(Errc::invalid_argument, "converting: a projector has no vocabulary",
+                  "give one of --mmproj and --vocab-only");
+    }
+    if (!options_.adapter.empty() && config_.family->kind != FamilyKind::adapter) {
       return fail(Errc::not_found,
                   fmt::format("converting '{}': it holds no adapters", files_.name()));
     }
@@ -83,6 +90,17 @@ private:
                   "could be told apart");
     }
     return {};
+  }
+
+  /// The reference writes a file without tensors.
+  Result<void> refuse_empty() const {
+    if (options_.force) return {};
+    return fail(Errc::unsupported,
+                fmt::format("converting '{}': none of its {} tensors belongs to a vision or audio "
+                            "tower",
+                            files_.name(), weights_.dropped.size()),
+                "the names of the tensors are of another form than the family's; --force writes "
+                "the reference's file all the same");
   }
 
   /// Weights, or none where only the vocabulary is asked for or force accepts an empty file.
@@ -138,7 +156,7 @@ private:
     if (!options_.vocab_only) {
       MODELD_TRY(write_keys(config_.family->early, scope(), {config_.values, kv, options_.force}));
     }
-    set_kv(kv, {"general.type", config_.family->type});
+    set_kv(kv, {"general.type", options_.mmproj ? "mmproj" : "model"});
     for (const GgufKv& entry : out_.metadata.kv) {
       set_kv(kv, entry);
     }
@@ -152,7 +170,7 @@ private:
   Result<void> write_adapter_keys() {
     std::vector<GgufKv>& kv = out_.model.kv;
     set_kv(kv, {"general.architecture", config_.family->arch});
-    set_kv(kv, {"general.type", config_.family->type});
+    set_kv(kv, {"general.type", "adapter"});
     return write_keys(config_.family->keys, scope(), {config_.values, kv, options_.force});
   }
 
@@ -259,9 +277,11 @@ Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& option
 Result<std::vector<SupportedClass>> supported_classes() {
   MODELD_ASSIGN(const ArchitectureSet* architectures, ArchitectureSet::builtin());
   std::vector<SupportedClass> out;
-  for (const std::string_view name : architectures->class_names()) {
-    const Architecture& family = *architectures->find(name)[0];
-    out.push_back({std::string(name), family.arch, family.title});
+  for (const FamilyKind kind : {FamilyKind::model, FamilyKind::projector}) {
+    for (const std::string_view name : architectures->class_names(kind)) {
+      const Architecture& family = *architectures->find(name, kind)[0];
+      out.push_back({std::string(name), family.arch, family.title, kind == FamilyKind::projector});
+    }
   }
   return out;
 }

@@ -39,6 +39,7 @@ struct ConvertOptions {
   bool fp8_as_q8 = false;     ///< --fp8-as-q8: what was FP8 becomes Q8_0
   bool fuse_gate_up = false;  ///< --fuse-gate-up-exps
   std::string adapter;        ///< one of ConvertResult::adapters instead of the model
+  bool mmproj = false;        ///< --mmproj: the vision and audio towers with their projector
 };
 
 struct ConvertResult {
@@ -80,8 +81,9 @@ struct SupportedClass {
   std::string class_name;
   std::string arch;
   std::string title;
+  bool projector = false; ///< what --mmproj makes
 };
-/// Sorted by class name.
+/// Sorted by class name; models first, then projectors.
 Result<std::vector<SupportedClass>> supported_classes();
 
 } // namespace modeld::quantize

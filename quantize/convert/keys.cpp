@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/keys.hpp"
 
+#include "quantize/convert/config.hpp"
+
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
@@ -167,7 +169,7 @@ Result<void> write_keys(const std::vector<KeyRule>& rules, const ExprScope& scop
       break;
     case KeyRule::Kind::let: {
       MODELD_ASSIGN(json::value value, rule.value->evaluate(scope));
-      target.config[rule.name] = std::move(value);
+      MODELD_TRY(assign(target.config, rule.name, std::move(value)));
       break;
     }
     case KeyRule::Kind::refuse:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/ops.hpp"
 
+#include "quantize/convert/sinusoids.hpp"
 #include "quantize/convert/transform_family.hpp"
 #include "quantize/convert/transform_value.hpp"
 #include "quantize/convert/transform_view.hpp"
@@ -248,7 +249,8 @@ bool known_op(std::string_view name) {
 }
 
 bool known_generator(std::string_view name) {
-  return name == "values" || name == "llama3_rope" || name == "llama3_rope_part";
+  return name == "values" || name == "llama3_rope" || name == "llama3_rope_part" ||
+         name == "sinusoids";
 }
 
 Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops,
@@ -270,6 +272,12 @@ Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope) {
     MODELD_ASSIGN(const auto rotary, arguments.whole(0));
     MODELD_ASSIGN(const auto head, arguments.whole(1));
     return llama3_rope_part(scope, rotary, head);
+  }
+  if (by.name == "sinusoids") {
+    MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));
+    MODELD_ASSIGN(const auto length, arguments.whole(0));
+    MODELD_ASSIGN(const auto channels, arguments.whole(1));
+    return sinusoids(length, channels);
   }
   return generate_values(by, scope);
 }

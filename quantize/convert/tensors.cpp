@@ -76,6 +76,13 @@ bool has_weight_suffix(std::string_view name) {
   return name.ends_with(".weight") || name.ends_with(".lora_a") || name.ends_with(".lora_b");
 }
 
+/// Convolutions that cut an image into patches: the runtimes' kernels take them in F32, or in F16
+/// where the whole file is.
+bool cuts_patches(std::string_view name) {
+  return name.find(".patch_embd.weight") != std::string_view::npos ||
+         name.find(".patch_merger.weight") != std::string_view::npos;
+}
+
 /// A row of no whole blocks falls back to F16.
 TensorType fitting(TensorType type, const Shape& shape) {
   const std::uint64_t row = shape.empty() ? 1 : shape.back();
@@ -87,6 +94,9 @@ TensorType choose_type(const std::string& name, const Shape& shape, const std::s
   if (shape.size() <= 1 || name.ends_with("_norm.weight")) return TensorType::f32;
   if (wanted == "f32") return TensorType::f32;
   if (wanted == "f16") return TensorType::f16;
+  if (cuts_patches(name)) {
+    return file.tensors == TensorType::f16 ? TensorType::f16 : TensorType::f32;
+  }
   if (wanted != "file" && (is_one_of(k_single, name) || !has_weight_suffix(name))) {
     return TensorType::f32;
   }
@@ -386,8 +396,9 @@ private:
       if (!changed) {
         return fail(std::move(changed.error()).context(fmt::format("converting '{}'", source)));
       }
+      MODELD_ASSIGN(const NameNumbers place, renumbered(out, numbers, scope));
       MODELD_TRY(
-          add(out.to.fill(numbers) + out.suffix.value_or(suffix), *std::move(changed), out.type));
+          add(out.to.fill(place) + out.suffix.value_or(suffix), *std::move(changed), out.type));
     }
     return {};
   }
@@ -414,6 +425,21 @@ private:
     MODELD_ASSIGN(SourcePtr joined, concat(parts, 1));
     MODELD_TRY(add(block + ".ffn_gate_up_exps.weight", std::move(joined), wanted));
     return true;
+  }
+
+  Result<NameNumbers> renumbered(const TensorOutput& out, NameNumbers numbers,
+                                 const ConfigScope& scope) const {
+    if (!out.number) return numbers;
+    MODELD_ASSIGN(const json::value number, out.number->evaluate(scope));
+    const auto whole = as_integer(number);
+    if (!whole || *whole < 0 || *whole >= blocks_) {
+      return fail(Errc::malformed,
+                  fmt::format("naming '{}': '{}' gives {}, expected a block's "
+                              "number below {}",
+                              out.to.text(), out.number->text(), json::serialize(number), blocks_));
+    }
+    numbers.bid = static_cast<std::uint32_t>(*whole);
+    return numbers;
   }
 
   Result<void> add(std::string name, SourcePtr tensor, const std::string& wanted) {

@@ -246,6 +246,12 @@ Result<std::vector<const RenameRule*>> renames_in_force(const ModelConfig& confi
   return out;
 }
 
+/// Everything else is the text model's.
+bool belongs_to_tower(const Architecture& family, const std::string& name) {
+  if (name.find("language_model.") != std::string::npos) return false;
+  return family.keep.empty() || matches_any(family.keep, name);
+}
+
 Result<bool> dropped(const ModelConfig& config, const std::string& name) {
   for (const DropRule& rule : config.family->drop) {
     const auto numbers = rule.name.match(name);
@@ -298,6 +304,7 @@ Result<Weights> open_weights(const FileSet& files) {
 Result<void> rename_weights(Weights& weights, const ModelConfig& config,
                             const ArchitectureSet& architectures) {
   MODELD_ASSIGN(const auto renames, renames_in_force(config));
+  const bool projector = config.family->kind == FamilyKind::projector;
   std::vector<NamedSource> kept;
   std::set<std::string> names;
   for (NamedSource& source : weights.tensors) {
@@ -306,7 +313,8 @@ Result<void> rename_weights(Weights& weights, const ModelConfig& config,
       MODELD_TRY(rename_one(*rule, config, name));
     }
     MODELD_ASSIGN(const bool drop, dropped(config, name));
-    if (drop || matches_any(architectures.standard().drop_text, name)) {
+    if (drop || (projector ? !belongs_to_tower(*config.family, name)
+                           : matches_any(architectures.standard().drop_text, name))) {
       weights.dropped.push_back(source.name);
       continue;
     }

@@ -124,7 +124,7 @@ std::string default_file_name(const MetadataResult& metadata, std::string_view o
   } else if (metadata.name) {
     out = dashed(*metadata.name, true);
   }
-  const bool sized = !vocabulary && kind != NamedFor::prediction;
+  const bool sized = !vocabulary && kind != NamedFor::prediction && kind != NamedFor::projector;
   if (metadata.size_label && sized) out += fmt::format("-{}", *metadata.size_label);
   if (metadata.finetune) out += fmt::format("-{}", dashed(*metadata.finetune, false));
   if (metadata.version) out += fmt::format("-{}", dashed(*metadata.version, false));
@@ -132,6 +132,7 @@ std::string default_file_name(const MetadataResult& metadata, std::string_view o
   if (vocabulary) out += "-vocab";
   if (kind == NamedFor::adapter) out += "-LoRA";
   if (kind == NamedFor::prediction) out.insert(0, "mtp-");
+  if (kind == NamedFor::projector) out.insert(0, "mmproj-");
   return out + ".gguf";
 }
 

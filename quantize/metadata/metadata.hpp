@@ -57,7 +57,7 @@ Result<MetadataResult> read_metadata(const FileSet& files, const MetadataRequest
 /// "8x7B", "337K": at least two digits where there are decimals to show.
 std::string size_label(const ParameterCount& parameters);
 
-enum class NamedFor { model, vocabulary, adapter, prediction };
+enum class NamedFor { model, vocabulary, adapter, prediction, projector };
 
 /// The file name that the reference gives where it is only told a folder: "Llama-2-7B-hf-F16.gguf".
 /// `output_type` is the file type as in "F16", "Q8_0"; not used for a vocabulary.

@@ -75,6 +75,8 @@ TEST_CASE("Expr computes as Python does", "[quantize][architecture]") {
   CHECK(evaluated("has(none) and not has(missing)") == "true");
   CHECK(evaluated("a > 5 and a <= 7 ? 'yes' : 'no'") == "\"yes\"");
   CHECK(evaluated("nested.x") == "1.5E0");
+  CHECK(evaluated("find(missing.x, nested.y, nested.x)") == "1.5E0");
+  CHECK(evaluated("has(nested.x) and not has(nested.y) and not has(none.x)") == "true");
   CHECK(evaluated("missing.x.y ?? 'gone'") == "\"gone\"");
   CHECK(evaluated("list[-1] + len(list)") == "6");
   CHECK(evaluated("each(3, i % 2 == 0)") == "[true,false,true]");
@@ -94,8 +96,8 @@ TEST_CASE("Expr refuses what does not fit", "[quantize][architecture]") {
   CHECK(evaluated("list[3]") == "error");
   CHECK(evaluated("name[99]") == "error");
   CHECK(evaluated("9223372036854775807 + 1") == "error");
-  for (const char* text :
-       {"", "a +", "(a", "a b", "f(a)", "find('a')", "each(3)", "'open", "1x", "a ? b", "[1, 2"}) {
+  for (const char* text : {"", "a +", "find(a + b)", "has(list[0])", "(a", "a b", "f(a)",
+                           "find('a')", "each(3)", "'open", "1x", "a ? b", "[1, 2"}) {
     CAPTURE(text);
     CHECK(evaluated(text) == "malformed");
   }
@@ -144,6 +146,23 @@ TEST_CASE("ArchitectureSet::load names file, line and fault", "[quantize][archit
   CHECK(fault(with("tensors = []\nrename = [{ prefix = 'a.{x}.', with = 'b', bid = '1' }]\n"))
             .find("are holes") != std::string::npos);
   CHECK(fault("title = ").find("test.toml") != std::string::npos);
+}
+
+TEST_CASE("ArchitectureSet::load tells models and projectors of one class apart",
+          "[quantize][architecture]") {
+  const std::string head = "title = 'P'\narch = 'clip'\nclasses = ['TestModel']\n"
+                           "type = 'mmproj'\ntensors = []\n";
+  const std::string model = with("tensors = []\n");
+  const std::vector<std::pair<std::string_view, std::string_view>> files{
+      {"standard.toml", ""}, {"a.toml", model}, {"b.toml", head}};
+  const auto loaded = ArchitectureSet::load(files);
+  REQUIRE(loaded);
+  REQUIRE(loaded->find("TestModel").size() == 1);
+  CHECK(loaded->find("TestModel")[0]->file == "a.toml");
+  REQUIRE(loaded->find("TestModel", FamilyKind::projector).size() == 1);
+  CHECK(loaded->find("TestModel", FamilyKind::projector)[0]->file == "b.toml");
+  CHECK(fault(head + "tokenizer = 'bpe'\n").find("no tokenizer") != std::string::npos);
+  CHECK(fault(with("type = 'tower'\ntensors = []\n")).find("none of model") != std::string::npos);
 }
 
 TEST_CASE("ArchitectureSet::load refuses rules that can match twice", "[quantize][architecture]") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts golden cases and compares the files with those of the reference, byte for byte.
 //
-//   golden_convert [--threads N] [--only TEXT] [--families FOLDER] [--no-vocabulary]
+//   golden_convert [--threads N] [--only TEXT] [--skip TEXT] [--families FOLDER] [--no-vocabulary]
 //                  [--skip-unsupported] CASE_FOLDER...
 //
 // --families takes the families from files instead of the program; --no-vocabulary compares all but
@@ -47,7 +47,8 @@ public:
 
 struct Settings {
   unsigned threads = 2;
-  std::string only;
+  std::string only; ///< of an output's description
+  std::string skip; ///< likewise
   bool no_vocabulary = false;
   bool skip_unsupported = false;
   const ArchitectureSet* families = nullptr;
@@ -108,6 +109,8 @@ Run run_of(const json::object& output, const fs::path& folder, const std::string
       run.options.mtp_only = true;
     } else if (option == "--fp8-as-q8") {
       run.options.fp8_as_q8 = true;
+    } else if (option == "--mmproj") {
+      run.options.mmproj = true;
     } else if (option == "--fuse-gate-up-exps") {
       run.options.fuse_gate_up = true;
     } else if (option == "--outfile") {
@@ -204,6 +207,7 @@ bool run_case(const fs::path& folder, const Settings& settings) {
   for (const auto& parts : conversions(expected)) {
     const std::string how = flag_text(*parts[0], "how");
     if (how.find(settings.only) == std::string::npos) continue;
+    if (!settings.skip.empty() && how.find(settings.skip) != std::string::npos) continue;
     const std::string difference =
         compare_run(files, parts, folder, flag_text(expected, "pre"), settings);
     if (settings.skip_unsupported && difference.starts_with("option not supported")) continue;
@@ -239,6 +243,8 @@ int main(int argc, char** argv) {
       settings.threads = static_cast<unsigned>(std::atoi(argv[++i]));
     } else if (argument == "--only" && i + 1 < argc) {
       settings.only = argv[++i];
+    } else if (argument == "--skip" && i + 1 < argc) {
+      settings.skip = argv[++i];
     } else if (argument == "--families" && i + 1 < argc) {
       families = argv[++i];
     } else if (argument == "--skip-unsupported") {
