@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each block type keeps its scales: validation.md 3. Tests first whether a chunk has any
-// fault at all, and looks for the place only where it has.
+// Tests first whether a chunk has any fault at all, and looks for the place only where it has.
+#include "validate/block_scales.hpp"
 #include "validate/data_bits.hpp"
 #include "validate/escape.hpp"
 #include "validate/tensor_scan.hpp"
@@ -13,71 +13,17 @@
 namespace modeld::validate {
 namespace {
 
-constexpr std::uint16_t k_half_ones = 0x7C00;
-constexpr std::uint16_t k_bf16_ones = 0x7F80;
-constexpr std::uint32_t k_float_ones = 0x7F800000;
-constexpr std::uint64_t k_double_ones = 0x7FF0000000000000ULL;
 /// The exponent of the largest double that a float still holds.
 constexpr std::uint64_t k_double_of_flt_max = 0x47EFFFFFE0000000ULL;
 
-struct Half {
-  std::uint16_t offset;
-  std::string_view name;
-};
-
-struct HalfFields {
-  TensorType type;
-  std::uint8_t count;
-  std::array<Half, 2> fields;
-};
-
 using T = TensorType;
-constexpr std::array k_half_fields{
-    HalfFields{T::q1_0, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::q2_0, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::q4_0, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::q5_0, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::q8_0, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq4_nl, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::q4_1, 2, {{{0, "d"}, {2, "m"}}}},
-    HalfFields{T::q5_1, 2, {{{0, "d"}, {2, "m"}}}},
-    HalfFields{T::q8_1, 2, {{{0, "d"}, {2, "s"}}}},
-    HalfFields{T::q2_k, 2, {{{80, "d"}, {82, "dmin"}}}},
-    HalfFields{T::q3_k, 1, {{{108, "d"}, {}}}},
-    HalfFields{T::q4_k, 2, {{{0, "d"}, {2, "dmin"}}}},
-    HalfFields{T::q5_k, 2, {{{0, "d"}, {2, "dmin"}}}},
-    HalfFields{T::q6_k, 1, {{{208, "d"}, {}}}},
-    HalfFields{T::iq1_s, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq2_xxs, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq2_xs, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq2_s, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq3_xxs, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq3_s, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::iq4_xs, 1, {{{0, "d"}, {}}}},
-    HalfFields{T::tq1_0, 1, {{{52, "d"}, {}}}},
-    HalfFields{T::tq2_0, 1, {{{64, "d"}, {}}}},
-};
 
 /// Of the official converter's byte swapping; the rest of a big-endian file cannot be judged.
 constexpr std::array k_swappable{T::f32,  T::f16,  T::bf16,  T::q1_0,  T::q4_0, T::q8_0,
                                  T::q4_k, T::q6_k, T::tq2_0, T::mxfp4, T::nvfp4};
 
-bool is_bad_half(std::uint16_t bits) {
-  return (bits & k_half_ones) == k_half_ones;
-}
-
 std::string describe_half(std::string_view field, std::uint16_t bits) {
   return fmt::format("{} is {} (0x{:04X})", field, (bits & 0x3FF) == 0 ? "infinite" : "NaN", bits);
-}
-
-/// The scale of IQ1_M lies in the top nibbles of four words.
-std::uint16_t iq1_m_scale(const std::byte* block) {
-  constexpr std::size_t k_scales = 48;
-  const auto word = [&](std::size_t i) {
-    return static_cast<unsigned>(load_le<std::uint16_t>(block + k_scales + 2 * i));
-  };
-  return static_cast<std::uint16_t>(word(0) >> 12 | (word(1) >> 8 & 0x00F0) |
-                                    (word(2) >> 4 & 0x0F00) | (word(3) & 0xF000));
 }
 
 class GgufScan {
@@ -171,7 +117,7 @@ void GgufScan::halves(Bytes chunk, std::uint64_t at, const HalfFields& fields) {
   if (!any) return;
   for (std::size_t i = 0; i < chunk.size(); i += block_) {
     for (std::size_t f = 0; f < fields.count; ++f) {
-      const Half& field = fields.fields[f];
+      const HalfField& field = fields.fields[f];
       const std::uint16_t bits = half(chunk.data() + i + field.offset);
       if (!is_bad_half(bits)) continue;
       if (scan_.sated()) {
@@ -236,11 +182,8 @@ void GgufScan::ternary_codes(Bytes chunk, std::uint64_t at, std::size_t from, st
 }
 
 TensorScan::ChunkTest GgufScan::test() {
-  const auto half_fields =
-      std::find_if(k_half_fields.begin(), k_half_fields.end(),
-                   [&](const HalfFields& fields) { return fields.type == type_; });
-  if (half_fields != k_half_fields.end())
-    return [this, half_fields](Bytes chunk, std::uint64_t at) { halves(chunk, at, *half_fields); };
+  if (const HalfFields* fields = half_fields(type_))
+    return [this, fields](Bytes chunk, std::uint64_t at) { halves(chunk, at, *fields); };
   switch (type_) {
   case T::f32:
     return [this](Bytes c, std::uint64_t at) { values<std::uint32_t>(c, at, k_float_ones); };

@@ -13,6 +13,12 @@
 
 namespace modeld::validate {
 
+// Exponents of infinities and NaNs, by type.
+inline constexpr std::uint16_t k_half_ones = 0x7C00;
+inline constexpr std::uint16_t k_bf16_ones = 0x7F80;
+inline constexpr std::uint32_t k_float_ones = 0x7F800000;
+inline constexpr std::uint64_t k_double_ones = 0x7FF0000000000000ULL;
+
 template <class T>
 T load_le(const std::byte* at) {
   T value{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/recipe/quantized_source.hpp"
 
-#include "quantize/gguf/block_check.hpp"
 #include "quantize/kernels/row_codec.hpp"
+#include "validate/block_scales.hpp"
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ tl::unexpected<Error> no_number(const GgufTensor& tensor, Place at) {
 
 Result<void> check_input(const GgufTensor& tensor, std::uint64_t first,
                          std::span<const std::byte> rows) {
-  const auto bad = first_bad_block(tensor.type, rows);
+  const auto bad = validate::first_bad_block(tensor.type, rows);
   if (!bad) return {};
   return no_number(tensor, place(tensor, tensor.type, first, *bad));
 }
@@ -200,7 +200,7 @@ private:
   }
 
   Result<void> check_output(std::uint64_t first, std::span<const std::byte> blocks) const {
-    const auto bad = first_bad_block(out_.type, blocks);
+    const auto bad = validate::first_bad_block(out_.type, blocks);
     if (!bad) return {};
     const Place at = place(from_, out_.type, first, *bad);
     return fail(Errc::unsupported,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/block_data.hpp"
 
+#include "validate/block_scales.hpp"
+
 #include "gguf_builder.hpp"
 
 #include <catch2/catch.hpp>
@@ -34,6 +36,10 @@ std::string blocks(TensorType type, std::size_t offset, std::string_view text) {
   return out.replace(size + offset, text.size(), text);
 }
 
+std::optional<std::uint64_t> first_bad(TensorType type, std::string_view bytes) {
+  return first_bad_block(type, bytes_of(bytes));
+}
+
 const std::string k_inf = "\x00\x7C"s;
 const std::string k_nan = "\x01\xFE"s;
 
@@ -60,8 +66,11 @@ TEST_CASE("scan_gguf_tensor finds an infinite or NaN scale wherever a type has o
       CHECK(report.has("BD-01", Severity::error));
       CHECK(report.findings()[0].offset == 1000 + info(field.type).bytes + field.offset);
       CHECK(report.findings()[0].message.find("block 1") != std::string::npos);
+      CHECK(first_bad(field.type, blocks(field.type, field.offset, bits)) == 1);
     }
-    CHECK(scan(field.type, blocks(field.type, field.offset, "\xFF\x7B"s)).accepted());
+    const std::string largest = blocks(field.type, field.offset, "\xFF\x7B"s);
+    CHECK(scan(field.type, largest).accepted());
+    CHECK_FALSE(first_bad(field.type, largest));
   }
 }
 
@@ -112,6 +121,21 @@ TEST_CASE("scan_gguf_tensor finds values that are no numbers (BD-02)",
   CHECK(large.accepted());
   CHECK(large.has("BD-03", Severity::warning));
   CHECK(scan(TensorType::i32, std::string(64, '\xFF')).accepted());
+}
+
+TEST_CASE("first_bad_block finds what the scan of a file finds", "[validate][data][BD-01][BD-02]") {
+  using T = TensorType;
+  CHECK(first_bad(T::f32, zeros(400) + "\x00\x00\xC0\x7F"s) == 100);
+  CHECK_FALSE(first_bad(T::f32, zeros(400) + "\xFF\xFF\x7F\x7F"s));
+  CHECK(first_bad(T::f16, zeros(600) + k_inf + zeros(600)) == 300);
+  CHECK(first_bad(T::bf16, zeros(600) + "\x80\xFF"s) == 300);
+  CHECK(first_bad(T::f64, zeros(64) + "\x00\x00\x00\x00\x00\x00\xF0\x7F"s) == 8);
+  CHECK(first_bad(T::q8_k, blocks(T::q8_k, 0, "\x00\x00\x80\x7F"s)) == 1);
+  CHECK(first_bad(T::iq1_m, blocks(T::iq1_m, 48, "\x00\x00\x00\x00\x00\xC0\x00\x70"s)) == 1);
+  CHECK(first_bad(T::mxfp4, blocks(T::mxfp4, 0, "\xFF")) == 1);
+  CHECK_FALSE(first_bad(T::nvfp4, std::string(36, '\xFF')));
+  CHECK_FALSE(first_bad(T::i32, std::string(64, '\xFF')));
+  CHECK_FALSE(first_bad(T::q8_0, ""));
 }
 
 TEST_CASE("scan_gguf_tensor swaps what is swapped in big-endian files",
