@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/gguf/gguf_writer.hpp"
 
+#include "validate/gguf.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,38 +35,23 @@ constexpr std::size_t k_max_name = 63;
 constexpr std::size_t k_max_dimensions = 4;
 constexpr std::uint32_t k_version = 3;
 
-/// Type numbers on disk.
-enum class KvType : std::uint32_t {
-  u8 = 0,
-  i8 = 1,
-  u16 = 2,
-  i16 = 3,
-  u32 = 4,
-  i32 = 5,
-  f32 = 6,
-  boolean = 7,
-  string = 8,
-  array = 9,
-  u64 = 10,
-  i64 = 11,
-  f64 = 12,
-};
+using validate::GgufType;
 
 template <class T>
-constexpr KvType kv_type_of() {
-  if constexpr (std::is_same_v<T, std::uint8_t>) return KvType::u8;
-  if constexpr (std::is_same_v<T, std::int8_t>) return KvType::i8;
-  if constexpr (std::is_same_v<T, std::uint16_t>) return KvType::u16;
-  if constexpr (std::is_same_v<T, std::int16_t>) return KvType::i16;
-  if constexpr (std::is_same_v<T, std::uint32_t>) return KvType::u32;
-  if constexpr (std::is_same_v<T, std::int32_t>) return KvType::i32;
-  if constexpr (std::is_same_v<T, float>) return KvType::f32;
-  if constexpr (std::is_same_v<T, bool>) return KvType::boolean;
-  if constexpr (std::is_same_v<T, std::string>) return KvType::string;
-  if constexpr (std::is_same_v<T, GgufArray>) return KvType::array;
-  if constexpr (std::is_same_v<T, std::uint64_t>) return KvType::u64;
-  if constexpr (std::is_same_v<T, std::int64_t>) return KvType::i64;
-  if constexpr (std::is_same_v<T, double>) return KvType::f64;
+constexpr GgufType kv_type_of() {
+  if constexpr (std::is_same_v<T, std::uint8_t>) return GgufType::u8;
+  if constexpr (std::is_same_v<T, std::int8_t>) return GgufType::i8;
+  if constexpr (std::is_same_v<T, std::uint16_t>) return GgufType::u16;
+  if constexpr (std::is_same_v<T, std::int16_t>) return GgufType::i16;
+  if constexpr (std::is_same_v<T, std::uint32_t>) return GgufType::u32;
+  if constexpr (std::is_same_v<T, std::int32_t>) return GgufType::i32;
+  if constexpr (std::is_same_v<T, float>) return GgufType::f32;
+  if constexpr (std::is_same_v<T, bool>) return GgufType::boolean;
+  if constexpr (std::is_same_v<T, std::string>) return GgufType::string;
+  if constexpr (std::is_same_v<T, GgufArray>) return GgufType::array;
+  if constexpr (std::is_same_v<T, std::uint64_t>) return GgufType::u64;
+  if constexpr (std::is_same_v<T, std::int64_t>) return GgufType::i64;
+  if constexpr (std::is_same_v<T, double>) return GgufType::f64;
 }
 
 /// Appends values in the byte order of the file.
@@ -90,7 +77,7 @@ public:
     raw(text.data(), text.size());
   }
 
-  void type(KvType type) { number(static_cast<std::uint32_t>(type)); }
+  void type(GgufType type) { number(static_cast<std::uint32_t>(type)); }
 
   template <class T>
   void plain(const T& value) {
