@@ -151,10 +151,11 @@ Result<fs::path> output_path(const Options& o, const Made& made) {
 }
 
 std::vector<fs::path> part_paths(const fs::path& path, std::size_t parts) {
+  if (parts == 1) return {path};
+  const std::string prefix = (path.parent_path() / path.stem()).string();
   std::vector<fs::path> out;
   for (std::size_t i = 0; i < parts; ++i) {
-    out.push_back(path.parent_path() /
-                  quantize::split_file_name(path.filename().string(), i, parts));
+    out.emplace_back(quantize::part_path(prefix, i, parts));
   }
   return out;
 }

@@ -71,8 +71,6 @@ Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& option
 /// the metadata and no tensor. A single part comes back as it went in.
 std::vector<GgufModel> split_model(GgufModel model, std::uint64_t max_tensors,
                                    std::uint64_t max_bytes, bool empty_first);
-/// "NAME-00001-of-00003.gguf" for part 0 of 3; the name as it is for a single part.
-std::string split_file_name(std::string_view file_name, std::size_t part, std::size_t parts);
 /// "300M": a number with K, M or G (thousands) behind it.
 Result<std::uint64_t> parse_split_size(std::string_view text);
 

@@ -50,15 +50,6 @@ std::vector<GgufModel> split_model(GgufModel model, std::uint64_t max_tensors,
   return out;
 }
 
-std::string split_file_name(std::string_view file_name, std::size_t part, std::size_t parts) {
-  if (parts == 1) return std::string(file_name);
-  std::string_view stem = file_name;
-  if (const std::size_t dot = stem.rfind('.'); dot != std::string_view::npos && dot != 0) {
-    stem = stem.substr(0, dot);
-  }
-  return fmt::format("{}-{:05}-of-{:05}.gguf", stem, part + 1, parts);
-}
-
 Result<std::uint64_t> parse_split_size(std::string_view text) {
   std::uint64_t unit = 1;
   std::string_view digits = text;
