@@ -2,6 +2,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/gguf_input.hpp"
 #include "daemon/quantize_report.hpp"
+#include "daemon/repeated_option.hpp"
 #include "daemon/write_models.hpp"
 #include "quantize/recipe/imatrix.hpp"
 #include "quantize/recipe/quantize_model.hpp"
@@ -91,8 +92,7 @@ Result<std::string> read_text_file(const fs::path& path) {
   std::error_code ec;
   const auto size = fs::file_size(path, ec);
   if (ec) {
-    return fail(
-        from_errno(ec.value(), fmt::format("reading '{}': {}", path.string(), ec.message())));
+    return fail(from_errno(ec.value(), fmt::format("reading '{}'", path.string())));
   }
   constexpr std::uintmax_t k_limit = 1 << 20;
   if (size > k_limit) {
@@ -201,23 +201,16 @@ void add_options(CLI::App& command, Options& o) {
       ->expected(2, 4);
   command.add_option("-j,--threads", o.threads, "Threads; one for each CPU where not given");
   command.add_option("--imatrix", o.imatrix, "Importance matrix, GGUF or .dat");
-  command
-      .add_option("--include-weights", o.filter.include, "Use the matrix only for tensors named so")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      .add_option("--exclude-weights", o.filter.exclude, "Do not use the matrix for these tensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeated(command.add_option("--include-weights", o.filter.include,
+                              "Use the matrix only for tensors named so"));
+  repeated(command.add_option("--exclude-weights", o.filter.exclude,
+                              "Do not use the matrix for these tensors"));
   command.add_option("--output-tensor-type", o.output_type, "Type of output.weight");
   command.add_option("--token-embedding-type", o.embedding_type, "Type of the token embeddings");
-  command.add_option("--tensor-type", o.tensor_types, "PATTERN=TYPE for tensors; the first wins")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeated(command.add_option("--tensor-type", o.tensor_types,
+                              "PATTERN=TYPE for tensors; the first wins"));
   command.add_option("--tensor-type-file", o.tensor_type_file, "File with such rules");
-  command.add_option("--override-kv", o.overrides, "KEY=TYPE:VALUE for the metadata")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  repeated(command.add_option("--override-kv", o.overrides, "KEY=TYPE:VALUE for the metadata"));
   command.add_option("--prune-layers", o.prune_layers, "Layers to leave out: L0,L1,...");
   command.add_option("--max-buffer-size", o.buffer_mib,
                      "MiB of rows in memory; accepted, and always far less is used");

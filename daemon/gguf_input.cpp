@@ -18,8 +18,7 @@ Result<store::FilePlace> place_of(const fs::path& path) {
   const fs::path where = fs::absolute(path, ec);
   const auto size = fs::file_size(path, ec);
   if (ec) {
-    return fail(
-        from_errno(ec.value(), fmt::format("opening '{}': {}", path.string(), ec.message())));
+    return fail(from_errno(ec.value(), fmt::format("opening '{}'", path.string())));
   }
   return store::FilePlace{path.filename().string(), where, size};
 }

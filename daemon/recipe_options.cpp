@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/recipe_options.hpp"
 
+#include "daemon/repeated_option.hpp"
+
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 
@@ -10,10 +12,9 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
   command.add_option("--output-tensor-type", options.output_type, "Type of the output tensor");
   command.add_option("--token-embedding-type", options.embedding_type,
                      "Type of the token embeddings");
-  command
-      .add_option("--tensor-type", options.tensor_types,
-                  "PATTERN=TYPE for the tensors whose name matches; the first that matches wins")
-      ->take_all();
+  repeated(command.add_option(
+      "--tensor-type", options.tensor_types,
+      "PATTERN=TYPE for the tensors whose name matches; the first that matches wins"));
   command.add_flag("--pure", options.pure, "One type for all tensors");
   command.add_flag("--leave-output-tensor", options.leave_output_tensor,
                    "Leave the output tensor as it is");
