@@ -27,7 +27,8 @@ struct Options {
   bool no_tensor_first = false;
   bool dry_run = false;
   bool merge = false;
-  bool split = false; ///< said aloud; there is nothing else to do
+  bool split = false;         ///< said aloud; there is nothing else to do
+  bool delete_splits = false; ///< merge: the parts, once the whole is there
 };
 
 void show_paths(Output& out, const std::vector<fs::path>& paths) {
@@ -60,9 +61,18 @@ Result<void> show_plan(Output& out, const std::vector<quantize::GgufModel>& part
   return {};
 }
 
+Result<void> remove_parts(const std::vector<fs::path>& paths) {
+  for (const fs::path& path : paths) {
+    std::error_code ec;
+    fs::remove(path, ec);
+    if (ec) return fail(from_errno(ec.value(), fmt::format("deleting '{}'", path.string())));
+  }
+  return {};
+}
+
 Result<int> merge(CommandContext& context, const Options& options) {
   std::error_code ec;
-  if (fs::exists(options.out, ec)) {
+  if (fs::exists(fs::symlink_status(options.out, ec))) {
     return fail(Errc::conflict, fmt::format("merging into '{}': it exists already", options.out),
                 "remove it first, or give another name");
   }
@@ -75,12 +85,17 @@ Result<int> merge(CommandContext& context, const Options& options) {
     MODELD_TRY(show_plan(context.out, models, paths));
     return 0;
   }
-  MODELD_TRY(write_models(context.out, models, {paths, input.paths, *input.files}, "merging", 1));
+  const ModelFiles files{paths, input.paths, *input.files, quantize::ExistingFile::refuse};
+  MODELD_TRY(write_models(context.out, models, files, "merging", 1));
   show_paths(context.out, paths);
+  if (options.delete_splits) MODELD_TRY(remove_parts(input.paths));
   return 0;
 }
 
 Result<int> split(CommandContext& context, const Options& options) {
+  if (options.merge && options.split) {
+    return fail(Errc::invalid_argument, "--merge and --split exclude each other");
+  }
   if (options.merge) return merge(context, options);
   quantize::SplitLimits limits;
   limits.no_tensor_first = options.no_tensor_first;
@@ -120,6 +135,7 @@ void add_split(CLI::App& app, CommandContext& context) {
   command->add_option("--split-max-size", o->max_size, "Tensor data in a part: N(M|G)");
   command->add_flag("--no-tensor-first-split", o->no_tensor_first, "Metadata alone in the first");
   command->add_flag("--dry-run", o->dry_run, "Show the parts, write nothing");
+  command->add_flag("--delete-splits", o->delete_splits, "With --merge: delete the parts then");
   command->add_flag("--merge", o->merge, "Merge instead: IN is the first part, OUT the file");
   command->add_flag("--split", o->split, "Split (what happens anyway)");
   command->callback([&context, o] { context.run = [&context, o] { return split(context, *o); }; });
@@ -130,6 +146,7 @@ void add_merge(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("merge", "Merge the parts of a GGUF file");
   command->add_option("in", o->in, "The first part")->required();
   command->add_option("out", o->out, "The file to write; must not exist")->required();
+  command->add_flag("--delete-splits", o->delete_splits, "Delete the parts once the file is there");
   command->add_flag("--dry-run", o->dry_run, "Show the size, write nothing");
   command->callback([&context, o] { context.run = [&context, o] { return merge(context, *o); }; });
 }

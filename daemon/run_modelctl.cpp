@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <csignal>
 #include <exception>
 #include <sstream>
 #include <string>
@@ -53,6 +54,8 @@ Result<int> guarded_run(const CommandContext& context) {
 } // namespace
 
 int run_modelctl(int argc, char** argv) {
+  // A limit on the size of files is an error like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   CommandContext context;
   CLI::App app("Model repository: pull, convert, quantize and use models", "modelctl");
   bool json = false;

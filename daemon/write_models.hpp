@@ -3,6 +3,7 @@
 
 #include "daemon/output.hpp"
 #include "quantize/gguf/gguf_model.hpp"
+#include "quantize/gguf/output_file.hpp"
 #include "schema/file_set.hpp"
 #include "schema/result.hpp"
 
@@ -17,6 +18,7 @@ struct ModelFiles {
   std::span<const std::filesystem::path> outputs; ///< one for each model
   std::span<const std::filesystem::path> inputs;  ///< files that no output may be
   const FileSet& sources;                         ///< behind the models' tensors
+  quantize::ExistingFile existing = quantize::ExistingFile::replace;
 };
 
 /// Writes each model to its file with progress on stderr. The files appear under their names only

@@ -32,6 +32,7 @@ Errc code_of(int sys) {
   switch (sys) {
   case ENOSPC:
   case EDQUOT:
+  case EFBIG:
     return Errc::no_space;
   case ENOENT:
     return Errc::not_found;

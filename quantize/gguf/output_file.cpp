@@ -28,8 +28,8 @@ Result<void> sync_folder(const std::filesystem::path& folder) {
   return {};
 }
 
-Result<void> refuse_inputs(const std::filesystem::path& path,
-                           std::span<const std::filesystem::path> inputs) {
+Result<void> check_target(const std::filesystem::path& path,
+                          std::span<const std::filesystem::path> inputs, ExistingFile existing) {
   struct stat out {};
   if (stat(path.c_str(), &out) != 0) return {};
   for (const std::filesystem::path& input : inputs) {
@@ -42,40 +42,63 @@ Result<void> refuse_inputs(const std::filesystem::path& path,
           "give the output another name");
     }
   }
+  if (!S_ISREG(out.st_mode)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("writing '{}': it is a {}; a new or a regular file is allowed",
+                            path.string(), S_ISDIR(out.st_mode) ? "folder" : "device or pipe"),
+                "give the name of a file");
+  }
+  if (existing == ExistingFile::refuse) {
+    return fail(Errc::conflict, fmt::format("writing '{}': it exists already", path.string()),
+                "remove it first, or give another name");
+  }
   return {};
 }
 
-} // namespace
+tl::unexpected<Error> cannot_open(int why, const std::filesystem::path& path,
+                                  const std::filesystem::path& folder) {
+  if (why == ENOENT || why == ENOTDIR) {
+    return fail(
+        Errc::not_found,
+        fmt::format("writing '{}': there is no folder '{}'", path.string(), folder.string()),
+        "make the folder first");
+  }
+  return fail(from_errno(why, fmt::format("writing '{}'", path.string())));
+}
 
-OutputFile::OutputFile(std::filesystem::path path, std::filesystem::path temporary, int fd)
-    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+} // namespace
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) close(fd_);
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+std::filesystem::path OutputFile::temporary_path() const {
+  return folder_of(path_) / fmt::format(".{}.{}.part", path_.filename().string(), getpid());
+}
+
 Result<std::unique_ptr<OutputFile>>
-OutputFile::create(const std::filesystem::path& path,
-                   std::span<const std::filesystem::path> inputs) {
-  MODELD_TRY(refuse_inputs(path, inputs));
-  std::filesystem::path folder = path.parent_path();
-  if (folder.empty()) folder = ".";
-  const std::filesystem::path temporary =
-      folder / fmt::format(".{}.{}.part", path.filename().string(), getpid());
-  const int fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, k_mode);
-  if (fd < 0) {
-    const int why = errno;
-    if (why == ENOENT) {
-      return fail(
-          Errc::not_found,
-          fmt::format("writing '{}': there is no folder '{}'", path.string(), folder.string()),
-          "make the folder first");
-    }
-    return fail(from_errno(why, fmt::format("writing '{}'", path.string())));
+OutputFile::create(const std::filesystem::path& path, std::span<const std::filesystem::path> inputs,
+                   ExistingFile existing) {
+  MODELD_TRY(check_target(path, inputs, existing));
+  const std::filesystem::path folder = folder_of(path);
+  std::unique_ptr<OutputFile> file(
+      new OutputFile(path, open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, k_mode)));
+  file->existing_ = existing;
+  if (file->fd_ >= 0) return file;
+  // EISDIR: a kernel without such files; EOPNOTSUPP: a file system without.
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+    return cannot_open(errno, path, folder);
   }
-  return std::unique_ptr<OutputFile>(new OutputFile(path, temporary, fd));
+  const std::filesystem::path temporary = file->temporary_path();
+  file->fd_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, k_mode);
+  if (file->fd_ < 0) return cannot_open(errno, path, folder);
+  file->temporary_ = temporary;
+  return file;
 }
 
 Result<void> OutputFile::write(std::span<const std::byte> bytes) {
@@ -90,19 +113,51 @@ Result<void> OutputFile::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<void> OutputFile::commit() {
+Result<void> OutputFile::sync() {
   if (fsync(fd_) != 0) {
     return fail(from_errno(errno, fmt::format("syncing '{}'", path_.string())));
   }
+  synced_ = true;
+  return {};
+}
+
+/// Over an existing file only a rename goes, so the file without a name gets the temporary one
+/// first.
+Result<void> OutputFile::name_it() {
+  const std::string itself = fmt::format("/proc/self/fd/{}", fd_);
+  const auto link_as = [&itself](const std::filesystem::path& name) {
+    return linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  const auto cannot = [this](int why) {
+    if (why == EEXIST) {
+      return fail(Errc::conflict, fmt::format("writing '{}': it exists already", path_.string()));
+    }
+    return fail(from_errno(why, fmt::format("naming '{}'", path_.string())));
+  };
+  if (temporary_.empty()) {
+    if (link_as(path_)) return {};
+    if (errno != EEXIST || existing_ == ExistingFile::refuse) return cannot(errno);
+    const std::filesystem::path temporary = temporary_path();
+    unlink(temporary.c_str()); // of a process that had our number and was killed
+    if (!link_as(temporary)) return cannot(errno);
+    temporary_ = temporary;
+  }
+  if (existing_ == ExistingFile::refuse) {
+    if (link(temporary_.c_str(), path_.c_str()) != 0) return cannot(errno);
+    return {}; // the destructor removes the temporary name
+  }
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return cannot(errno);
+  temporary_.clear();
+  return {};
+}
+
+Result<void> OutputFile::commit() {
+  if (!synced_) MODELD_TRY(sync());
+  MODELD_TRY(name_it());
   if (close(std::exchange(fd_, -1)) != 0) {
     return fail(from_errno(errno, fmt::format("closing '{}'", path_.string())));
   }
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return fail(from_errno(errno, fmt::format("naming '{}'", path_.string())));
-  }
-  temporary_.clear();
-  const std::filesystem::path folder = path_.parent_path();
-  return sync_folder(folder.empty() ? "." : folder);
+  return sync_folder(folder_of(path_));
 }
 
 } // namespace modeld::quantize
