@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/transform_family.hpp"
 
+#include "quantize/convert/torch_pow.hpp"
+
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numbers>
+#include <type_traits>
 #include <utility>
 
 namespace json = boost::json;
@@ -48,29 +51,45 @@ Result<Llama3> llama3_of(const ExprScope& scope) {
   out.low = number_or(*rope, "low_freq_factor", out.low);
   out.high = number_or(*rope, "high_freq_factor", out.high);
   out.context = number_or(*rope, "original_max_position_embeddings", out.context);
+  using Single = std::numeric_limits<float>;
+  if (!(out.base >= Single::min() && out.base <= Single::max())) {
+    return fail(Errc::malformed,
+                fmt::format("making rotary factors: rope_theta is {}, where a positive number "
+                            "is needed",
+                            out.base));
+  }
   return out;
 }
 
-/// The factor of one frequency, in the precision in which the reference computes it.
+/// What a family computes with after the powers: single precision as its framework has it, where a
+/// number over a tensor is the tensor's inverse times the number; or double precision.
+template <class Real>
+Real over(double number, Real value) {
+  if constexpr (std::is_same_v<Real, float>) {
+    return 1.0F / value * static_cast<float>(number);
+  } else {
+    return number / value;
+  }
+}
+
+/// The factor of one frequency.
 template <class Real>
 Real llama3_factor(const Llama3& scheme, float frequency) {
-  const Real wavelength = static_cast<Real>(2 * std::numbers::pi) / static_cast<Real>(frequency);
+  const Real wavelength = over<Real>(2 * std::numbers::pi, frequency);
   const auto factor = static_cast<Real>(scheme.factor);
   if (wavelength < static_cast<Real>(scheme.context / scheme.high)) return 1;
   if (wavelength > static_cast<Real>(scheme.context / scheme.low)) return factor;
-  const Real smooth =
-      (static_cast<Real>(scheme.context) / wavelength - static_cast<Real>(scheme.low)) /
-      static_cast<Real>(scheme.high - scheme.low);
+  const Real smooth = (over<Real>(scheme.context, wavelength) - static_cast<Real>(scheme.low)) /
+                      static_cast<Real>(scheme.high - scheme.low);
   return Real{1} / ((Real{1} - smooth) / factor + smooth);
 }
 
 template <class Real>
 std::vector<float> llama3_factors(const Llama3& scheme, std::int64_t dim) {
   std::vector<float> factors;
-  for (std::int64_t i = 0; i < dim; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(dim);
-    const float frequency = 1.0F / std::pow(static_cast<float>(scheme.base), exponent);
-    factors.push_back(static_cast<float>(llama3_factor<Real>(scheme, frequency)));
+  for (const float power :
+       torch_rotary_powers(static_cast<float>(scheme.base), static_cast<int>(dim))) {
+    factors.push_back(static_cast<float>(llama3_factor<Real>(scheme, 1.0F / power)));
   }
   return factors;
 }

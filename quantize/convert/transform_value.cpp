@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/transform_value.hpp"
 
+#include "quantize/convert/torch_math.hpp"
 #include "quantize/reference/half.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 namespace modeld::quantize {
@@ -95,11 +97,8 @@ SourcePtr divide(const SourcePtr& tensor, float divisor) {
 }
 
 SourcePtr negative_exp(const SourcePtr& tensor) {
-  // In double precision and rounded once: the nearest value, which the reference's framework gives
-  // too, but for about one value in a thousand that is 1 ulp off there.
   return each_element(
-      tensor, [](float x, float) { return static_cast<float>(-std::exp(static_cast<double>(x))); },
-      0);
+      tensor, [](float x, float) { return -torch_exp(x); }, 0);
 }
 
 SourcePtr negate(const SourcePtr& tensor) {
@@ -107,52 +106,83 @@ SourcePtr negate(const SourcePtr& tensor) {
       tensor, [](float x, float) { return -x; }, 0);
 }
 
+namespace {
+
+/// Computes with something that only the whole tensor tells. It is learnt at the first read, so
+/// that a plan reads no weights.
+template <class T, class Learn, class Apply>
+class LearntFirst final : public SourceTensor {
+public:
+  LearntFirst(ElementType type, SourcePtr from, Learn learn, Apply apply)
+      : SourceTensor(type, from->shape()), from_(std::move(from)), learn_(std::move(learn)),
+        apply_(std::move(apply)) {}
+
+  Result<void> read(std::uint64_t first, std::uint64_t count, std::byte* out) const override {
+    std::call_once(once_, [&] { learnt_ = learn_(*from_); });
+    if (!learnt_) return tl::unexpected(learnt_.error());
+    const auto compute = [&](std::uint64_t at, float* values, std::uint64_t some) {
+      apply_(*learnt_, at, values, some);
+    };
+    return Computed(type(), from_, compute).read(first, count, out);
+  }
+
+private:
+  SourcePtr from_;
+  Learn learn_;
+  Apply apply_;
+  mutable std::once_flag once_;
+  mutable Result<T> learnt_;
+};
+
+template <class T, class Learn, class Apply>
+SourcePtr learnt_first(ElementType type, const SourcePtr& from, Learn learn, Apply apply) {
+  return std::make_shared<LearntFirst<T, Learn, Apply>>(type, from, std::move(learn),
+                                                        std::move(apply));
+}
+
+} // namespace
+
 Result<SourcePtr> divide_by_column_norms(const SourcePtr& tensor, float epsilon) {
   if (tensor->shape().size() != 2) {
     return fail(Errc::unsupported, "cannot divide by column norms: the tensor is no matrix");
   }
-  const std::uint64_t columns = tensor->shape()[1];
-  std::vector<float> row(columns);
-  std::vector<float> norms(columns);
-  for (std::uint64_t r = 0; r < tensor->shape()[0]; ++r) {
-    MODELD_TRY(read_f32(*tensor, r * columns, columns, row.data()));
-    for (std::uint64_t c = 0; c < columns; ++c) {
-      norms[c] += row[c] * row[c];
+  using Norms = std::vector<float>;
+  const auto learn = [epsilon](const SourceTensor& from) -> Result<Norms> {
+    const std::uint64_t columns = from.shape()[1];
+    Norms row(columns);
+    Norms norms(columns);
+    for (std::uint64_t r = 0; r < from.shape()[0]; ++r) {
+      MODELD_TRY(read_f32(from, r * columns, columns, row.data()));
+      for (std::uint64_t c = 0; c < columns; ++c) {
+        norms[c] += row[c] * row[c];
+      }
     }
-  }
-  for (float& norm : norms) {
-    norm = std::sqrt(norm) + epsilon;
-  }
-  return computed(
-      ElementType::f32, tensor,
-      [norms = std::move(norms), columns](std::uint64_t first, float* values, std::uint64_t count) {
-        for (std::uint64_t i = 0; i < count; ++i) {
-          values[i] /= norms[(first + i) % columns];
-        }
-      });
+    for (float& norm : norms) {
+      norm = std::sqrt(norm) + epsilon;
+    }
+    return norms;
+  };
+  const auto apply = [](const Norms& norms, std::uint64_t first, float* values,
+                        std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      values[i] /= norms[(first + i) % norms.size()];
+    }
+  };
+  return learnt_first<Norms>(ElementType::f32, tensor, learn, apply);
 }
 
-Result<SourcePtr> ternary(const SourcePtr& tensor) {
-  std::array<float, k_chunk> values;
-  double sum = 0;
-  for (std::uint64_t done = 0; done < tensor->elements(); done += k_chunk) {
-    const std::uint64_t some = std::min(k_chunk, tensor->elements() - done);
-    MODELD_TRY(read_f32(*tensor, done, some, values.data()));
-    for (std::uint64_t i = 0; i < some; ++i) {
-      sum += static_cast<double>(std::abs(values[i]));
+SourcePtr ternary(const SourcePtr& tensor) {
+  const auto learn = [](const SourceTensor& from) -> Result<float> {
+    constexpr float k_least = 1e-5F;
+    MODELD_ASSIGN(const float mean, torch_mean_magnitude(from));
+    return 1.0F / std::max(mean, k_least);
+  };
+  const auto apply = [](float inverse, std::uint64_t, float* values, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      values[i] = std::clamp(std::nearbyint(values[i] * inverse), -1.0F, 1.0F) / inverse;
     }
-  }
-  constexpr float k_least = 1e-5F;
-  const auto count = static_cast<double>(std::max<std::uint64_t>(1, tensor->elements()));
-  const float scale = std::max(static_cast<float>(sum / count), k_least);
-  const float inverse = 1.0F / scale;
-  return each_element(
-      tensor,
-      [](float x, float iscale) {
-        const float rounded = std::nearbyint(x * iscale);
-        return std::clamp(rounded, -1.0F, 1.0F) / iscale;
-      },
-      inverse);
+  };
+  return learnt_first<float>(computing_type(*tensor), tensor, learn, apply);
 }
 
 SourcePtr multiply_each(const SourcePtr& tensor, std::vector<float> factors, std::uint64_t repeat) {

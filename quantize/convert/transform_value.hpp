@@ -25,16 +25,16 @@ SourcePtr each_element(const SourcePtr& tensor, ElementFunction function, float 
 SourcePtr add(const SourcePtr& tensor, float value);
 SourcePtr multiply(const SourcePtr& tensor, float factor);
 SourcePtr divide(const SourcePtr& tensor, float divisor);
-/// -exp(x).
+/// -exp(x), as torch_math.hpp has it.
 SourcePtr negative_exp(const SourcePtr& tensor);
 SourcePtr negate(const SourcePtr& tensor);
 
-/// A matrix divided by the Euclidean norms of its columns plus a little; single precision. Reads
-/// the whole matrix once to learn the norms.
+/// A matrix divided by the Euclidean norms of its columns plus a little; single precision. The
+/// first read reads the whole matrix to learn the norms.
 Result<SourcePtr> divide_by_column_norms(const SourcePtr& tensor, float epsilon);
-/// Ternary weights of BitNet: scaled by the mean magnitude, rounded to -1, 0, 1, scaled back. Reads
-/// the whole tensor once to learn the mean.
-Result<SourcePtr> ternary(const SourcePtr& tensor);
+/// Ternary weights of BitNet: scaled by the mean magnitude, rounded to -1, 0, 1, scaled back.
+/// The first read reads the whole tensor to learn the mean.
+SourcePtr ternary(const SourcePtr& tensor);
 
 /// Products element by element; `factors` is repeated: element i of the tensor goes with factor
 /// (i / repeat) % size. Both single precision.
