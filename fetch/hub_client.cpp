@@ -6,6 +6,7 @@
 #include "fetch/file_fetch.hpp"
 #include "fetch/hub_answer.hpp"
 #include "fetch/listing.hpp"
+#include "fetch/range_reads.hpp"
 #include "fetch/request.hpp"
 #include "fetch/transfer.hpp"
 #include "schema/version.hpp"
@@ -332,6 +333,52 @@ Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
       host.sleep(std::min<Clock::duration>(next - now, k_step));
     }
   }
+}
+
+namespace {
+
+/// A host of downloads for calls that have no files to finish.
+class ReadHost final : public DownloadHost {
+public:
+  explicit ReadHost(Host& host) : host_(host) {}
+  bool cancelled() override { return host_.cancelled(); }
+  void on_notice(const Notice& notice) override { host_.on_notice(notice); }
+  Clock::time_point now() override { return host_.now(); }
+  void sleep(Clock::duration time) override { host_.sleep(time); }
+  double jitter() override { return host_.jitter(); }
+  void on_progress(std::size_t, std::uint64_t) override {}
+  Result<void> on_file_done(std::size_t) override { return {}; }
+  Result<ByteSink*> on_restart(std::size_t) override {
+    return fail(Errc::internal, "reading parts of files: nothing starts again");
+  }
+
+private:
+  Host& host_;
+};
+
+} // namespace
+
+Result<void> HubClient::read(const RepoId& repo, const GitOid& commit, std::span<FilePiece> pieces,
+                             const Token& token, Host& host) {
+  if (impl_->options.offline) return fail(offline_error());
+  const Courier courier = impl_->courier(token);
+  ReadHost reading(host);
+  SinkWriter writer(k_write_queue, [wire = &impl_->wire] { wire->wake(); });
+  DownloadContext context{impl_->wire, impl_->options, courier, reading, writer, repo,
+                          commit,      RangeTuner(1),  {},      0,       0};
+  std::vector<std::vector<Url>> sites;
+  for (const FilePiece& piece : pieces) {
+    MODELD_TRY(check_repo_path(piece.file.path));
+    if (piece.length == 0 || piece.offset > piece.file.size ||
+        piece.length > piece.file.size - piece.offset) {
+      return fail(Errc::invalid_argument,
+                  fmt::format("reading '{}': {} bytes at {} are not within its {}", piece.file.path,
+                              piece.length, piece.offset, piece.file.size));
+    }
+    MODELD_ASSIGN(auto addresses, impl_->content_sites(context, piece.file.path));
+    sites.push_back(std::move(addresses));
+  }
+  return read_ranges(context, pieces, sites);
 }
 
 } // namespace modeld::fetch

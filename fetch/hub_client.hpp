@@ -75,6 +75,14 @@ struct Download {
   ByteSink* sink = nullptr;
 };
 
+/// A part of a file, to be read into memory.
+struct FilePiece {
+  ListedFile file;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0; ///< at least 1; offset + length is at most file.size
+  std::vector<std::byte> bytes;
+};
+
 /// The Hub client: a job makes one and uses it on one thread; connections are kept between calls.
 /// The token goes to the endpoint's exact origin (scheme, host, port) and nowhere else.
 ///
@@ -103,6 +111,11 @@ public:
   Result<void> download(const RepoId& repo, const GitOid& commit,
                         std::span<const Download> downloads, const Token& token,
                         DownloadHost& host);
+
+  /// Reads parts of files by range requests, whole files where a part is one. What comes is of the
+  /// right place and length; no digest proves it.
+  Result<void> read(const RepoId& repo, const GitOid& commit, std::span<FilePiece> pieces,
+                    const Token& token, Host& host);
 
 private:
   struct Impl;
