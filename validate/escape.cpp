@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -51,14 +53,34 @@ bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0);
 }
 
-/// Beyond what the specification names: line separators and the marks and tags that are invisible
-/// but change what a line seems to say.
-bool is_deceptive(char32_t code) {
-  return is_bidi(code) || code == 0x061C || code == 0x200E || code == 0x200F || code == 0x2028 ||
-         code == 0x2029 || code == 0xFEFF || (code >= 0xE0000 && code <= 0xE007F);
-}
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Beside what the specification names: line separators, and the marks and tags that are invisible
+// but change what a line seems to say.
+constexpr std::array k_hidden{
+    Range{0x0000, 0x001F}, Range{0x007F, 0x009F}, Range{0x00AD, 0x00AD},   Range{0x061C, 0x061C},
+    Range{0x180E, 0x180E}, Range{0x200B, 0x200F}, Range{0x2028, 0x202E},   Range{0x2060, 0x206F},
+    Range{0xFEFF, 0xFEFF}, Range{0xFFF9, 0xFFFB}, Range{0xE0000, 0xE007F},
+};
 
 } // namespace
+
+Utf8Character first_character(std::string_view text) {
+  Utf8Character first;
+  if (text.empty()) return first;
+  first.bytes =
+      sequence(reinterpret_cast<const unsigned char*>(text.data()), text.size(), first.code);
+  return first;
+}
+
+bool is_hidden(char32_t code) {
+  return std::any_of(k_hidden.begin(), k_hidden.end(), [code](const Range& range) {
+    return code >= range.first && code <= range.last;
+  });
+}
 
 std::string escape_text(std::string_view text, std::size_t limit) {
   std::string out;
@@ -80,7 +102,7 @@ std::string escape_text(std::string_view text, std::size_t limit) {
       out += "\\n";
     } else if (code == '\t') {
       out += "\\t";
-    } else if (is_control(code) || is_deceptive(code)) {
+    } else if (is_hidden(code)) {
       fmt::format_to(std::back_inserter(out), "\\u{{{:04X}}}", static_cast<std::uint32_t>(code));
     } else {
       out.append(text.substr(i, length));
