@@ -15,11 +15,16 @@ int fuzz_chat_template(const std::uint8_t* data, std::size_t size);
 int fuzz_config(const std::uint8_t* data, std::size_t size);
 int fuzz_gguf(const std::uint8_t* data, std::size_t size);
 int fuzz_gguf_split(const std::uint8_t* data, std::size_t size);
+int fuzz_hub_answer(const std::uint8_t* data, std::size_t size);
+int fuzz_imatrix(const std::uint8_t* data, std::size_t size);
 int fuzz_json(const std::uint8_t* data, std::size_t size);
+int fuzz_model_card(const std::uint8_t* data, std::size_t size);
 int fuzz_safetensors(const std::uint8_t* data, std::size_t size);
+int fuzz_sentencepiece(const std::uint8_t* data, std::size_t size);
 int fuzz_shard_index(const std::uint8_t* data, std::size_t size);
 int fuzz_sniff(const std::uint8_t* data, std::size_t size);
 int fuzz_tokenizer(const std::uint8_t* data, std::size_t size);
+int fuzz_worker(const std::uint8_t* data, std::size_t size);
 
 inline std::span<const std::byte> bytes_of(const std::uint8_t* data, std::size_t size) {
   return std::as_bytes(std::span(data, size));

@@ -93,6 +93,81 @@ void texts() {
   seed("sniff", "html", "<!DOCTYPE html>");
 }
 
+// A protobuf field of bytes.
+std::string field(int number, const std::string& bytes) {
+  return std::string(1, static_cast<char>(number * 8 + 2)) +
+         std::string(1, static_cast<char>(bytes.size())) + bytes;
+}
+
+std::string piece(const std::string& text, int type) {
+  return field(1, field(1, text) + std::string("\x15\0\0\x80\xbf", 5) + std::string("\x18") +
+                      static_cast<char>(type));
+}
+
+void tokenizer_models() {
+  const std::string pieces =
+      piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3) + piece("\xe2\x96\x81the", 1);
+  seed("sentencepiece", "unigram", pieces);
+  seed("sentencepiece", "bpe",
+       pieces + field(2, std::string("\x18\x02", 2)) + field(3, field(1, "identity")));
+}
+
+// The old form: entries of name, calls and values, then chunks and the data set's name.
+void importance() {
+  const auto number = [](std::uint32_t n) { return le(n); };
+  const std::string values = number(2) + zeros(4) + std::string("\0\0\x80\x3f", 4);
+  seed("imatrix", "old",
+       number(1) + number(6) + "blk.0." + number(3) + values + number(7) + number(4) + "text");
+  const GgufWriter w;
+  Gguf matrix = good();
+  matrix.kvs = {w.kv("general.type", 8, w.str("imatrix")),
+                w.kv("imatrix.datasets", 9, w.arr(8, 1, w.str("text"))),
+                w.kv("imatrix.chunk_count", 4, number(1)),
+                w.kv("imatrix.chunk_size", 4, number(512))};
+  matrix.tis = {w.ti("a.weight.in_sum2", {8, 1}, 0, 0), w.ti("a.weight.counts", {1, 1}, 0, 32)};
+  matrix.data = zeros(64);
+  seed("imatrix", "gguf", matrix.str());
+}
+
+void cards() {
+  seed("model_card", "usual",
+       "license: apache-2.0\nlanguage: [en, de]\nbase_model:\n- org/name\ntags:\n- chat\n");
+  seed("model_card", "odd",
+       "a: &x [1, 0x1F, 1_000, .inf, ~, yes, 2020-01-01]\nb: *x\nc: |\n  text\n");
+}
+
+void hub_answers() {
+  seed(
+      "hub_answer", "tree",
+      R"([{"type":"file","oid":"0123456789012345678901234567890123456789","size":3,"path":"a/b.json"},)"
+      R"({"type":"directory","oid":"0123456789012345678901234567890123456789","size":0,"path":"a"}])");
+  seed(
+      "hub_answer", "info",
+      R"({"id":"org/name","sha":"0123456789012345678901234567890123456789","private":false,"gated":"auto"})");
+  seed("hub_answer", "link", R"(<https://hub.example/api/models/a?cursor=x>; rel="next")");
+  seed("hub_answer", "address", "https://user@hub.example:8443/a/../b?X-Sig=1#f");
+  seed("hub_answer", "ref", "org/name@refs/pr/1:Q4_K_M");
+  seed("hub_answer", "range", "bytes 10-19/100");
+  seed("hub_answer", "refusal", R"({"error":"Repository not found"})");
+}
+
+std::string packet(int kind, const std::string& payload) {
+  return std::string(1, static_cast<char>(kind)) + le(static_cast<std::uint16_t>(payload.size())) +
+         payload;
+}
+
+void workers() {
+  seed("worker", "build",
+       packet(4, std::string("\1\0\0\0", 4)) + packet(5, R"({"size":6,"via":"AUTO"})") +
+           packet(6, "abcdef") + packet(7, "{}"));
+  seed("worker", "count",
+       packet(9, zeros(16)) + packet(8, R"({"code":"malformed","message":"m"})"));
+  seed(
+      "worker", "request",
+      R"({"task":"report","name":"n","files":[{"path":"a","size":1}],"target":"Q4_K_M","via":"AUTO",)"
+      R"("recipe":{"pure":true},"options":{"data":true},"threads":2,"memory":1000000})");
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -101,5 +176,10 @@ int main(int argc, char** argv) {
   safetensors();
   gguf();
   texts();
+  tokenizer_models();
+  importance();
+  cards();
+  hub_answers();
+  workers();
   return 0;
 }

@@ -17,16 +17,21 @@ namespace fs = std::filesystem;
 
 using Target = int (*)(const std::uint8_t*, std::size_t);
 
-constexpr std::array<std::pair<std::string_view, Target>, 9> k_targets{{
+constexpr std::array<std::pair<std::string_view, Target>, 14> k_targets{{
     {"chat_template", modeld::fuzz::fuzz_chat_template},
     {"config", modeld::fuzz::fuzz_config},
     {"gguf", modeld::fuzz::fuzz_gguf},
     {"gguf_split", modeld::fuzz::fuzz_gguf_split},
+    {"hub_answer", modeld::fuzz::fuzz_hub_answer},
+    {"imatrix", modeld::fuzz::fuzz_imatrix},
     {"json", modeld::fuzz::fuzz_json},
+    {"model_card", modeld::fuzz::fuzz_model_card},
     {"safetensors", modeld::fuzz::fuzz_safetensors},
+    {"sentencepiece", modeld::fuzz::fuzz_sentencepiece},
     {"shard_index", modeld::fuzz::fuzz_shard_index},
     {"sniff", modeld::fuzz::fuzz_sniff},
     {"tokenizer", modeld::fuzz::fuzz_tokenizer},
+    {"worker", modeld::fuzz::fuzz_worker},
 }};
 
 Target g_target = nullptr; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
