@@ -54,7 +54,7 @@ public:
     const WorkerCalls calls{
         [this](std::size_t index) { return open_snapshot_file(services_.store, snapshot_, index); },
         [this](const boost::json::object& plan) { return begin(plan); }};
-    MODELD_TRY(run_in_worker(request, calls, job_));
+    MODELD_TRY(run_in_worker(request, calls, job_.progress()));
     if (ingest_ == nullptr) return fail(Errc::internal, "building: nothing was written");
     job_.begin_phase("publishing");
     MODELD_ASSIGN(const auto blob, ingest_->commit());

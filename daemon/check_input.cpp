@@ -86,6 +86,10 @@ Result<CheckInput> CheckInput::open(const fs::path& path) {
   return input;
 }
 
+Result<Descriptor> CheckInput::open_file(std::size_t index) const {
+  return open_for_reading((folder_ / files_->entries().at(index).path).string());
+}
+
 std::string CheckInput::shown(std::string_view path) const {
   if (path != ".") return argument_ + std::string(path);
   return argument_.empty() ? "." : argument_.substr(0, argument_.size() - 1);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/descriptor.hpp"
 #include "schema/file_set.hpp"
 #include "schema/result.hpp"
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
@@ -25,6 +27,8 @@ public:
   static Result<CheckInput> open(const std::filesystem::path& path);
 
   const FileSet& files() const { return *files_; }
+  /// A file of the set, by its place in entries(), for reading.
+  Result<Descriptor> open_file(std::size_t index) const;
   /// A path of the set as the user would write it.
   std::string shown(std::string_view path) const;
   /// Files that are not what they were when the input was opened: size, time or inode (GN-07).

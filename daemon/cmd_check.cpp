@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/check_input.hpp"
+#include "daemon/check_report.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/estimate.hpp"
+#include "daemon/local_check.hpp"
+#include "daemon/request.hpp"
 #include "daemon/safe_json.hpp"
-#include "daemon/terminal_text.hpp"
+#include "daemon/stored_folder.hpp"
+#include "daemon/watch.hpp"
 #include "daemon/work_progress.hpp"
-#include "validate/escape.hpp"
-#include "validate/repository.hpp"
+#include "schema/json.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
@@ -13,132 +16,90 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <thread>
 
 namespace modeld::daemon {
 namespace {
 
 namespace json = boost::json;
-using validate::CheckedFile;
-using validate::Finding;
-using validate::Severity;
 
 struct Options {
   std::vector<std::string> paths;
   bool data = false;
   bool all = false;
+  bool remote = false;
   std::string profile = "strict";
   unsigned threads = 0;
+  std::uint64_t context = 0;
 };
 
-struct Totals {
-  std::size_t files = 0;
-  std::size_t rejected = 0;
-  std::size_t warned = 0;
-};
-
-json::object to_json(const CheckedFile& file) {
-  json::array findings;
-  for (const Finding& finding : file.report.findings()) {
-    json::object item{{"id", finding.rule},
-                      {"severity", validate::letter(finding.severity)},
-                      {"offset", nullptr},
-                      {"message", finding.message}};
-    if (finding.offset) item["offset"] = *finding.offset;
-    if (!finding.hint.empty()) item["hint"] = finding.hint;
-    findings.push_back(std::move(item));
-  }
-  json::object object{{"path", validate::escape_text(file.path, 4096)},
-                      {"format", file.format},
-                      {"verdict", validate::verdict(file.report)},
-                      {"findings", std::move(findings)}};
-  if (file.report.dropped() > 0) object["more_findings"] = file.report.dropped();
-  return object;
+void append(json::array& all, json::object& report) {
+  auto* files = report.if_contains("files");
+  if (files == nullptr || !files->is_array()) return;
+  for (auto& file : files->get_array())
+    all.push_back(std::move(file));
 }
 
-void print(Output& out, const CheckedFile& file, bool all) {
-  const std::string_view verdict = validate::verdict(file.report);
-  if (verdict == "accept" && !all && file.format == "other") return;
-  out.result(fmt::format("{:<6}  {}  ({})", verdict, terminal_text(file.path), file.format));
-  for (const Finding& finding : file.report.findings()) {
-    if (finding.severity == Severity::info && !all) continue;
-    const std::string at = finding.offset ? fmt::format(" at byte {}", *finding.offset) : "";
-    out.result(fmt::format("  {} {}{}: {}", validate::letter(finding.severity), finding.rule, at,
-                           terminal_text(finding.message)));
-    if (!finding.hint.empty()) out.result("      " + terminal_text(finding.hint));
-  }
-  if (file.report.dropped() > 0)
-    out.result(fmt::format("  ... and {} more findings", file.report.dropped()));
-}
-
-/// What a PATH that cannot be opened as it is gives in place of findings.
-std::optional<CheckedFile> as_finding(const Error& error, const std::string& path) {
-  if (error.code != Errc::malformed && error.code != Errc::denied) return std::nullopt;
-  CheckedFile file{path, "other", validate::Report(path)};
-  file.report.error("GN-01", std::nullopt, validate::escape_text(error.message, 1000), error.hint);
-  return file;
-}
-
-Result<std::vector<CheckedFile>> check_path(const std::string& path,
-                                            const validate::CheckOptions& options) {
-  auto input = CheckInput::open(path);
-  if (!input) {
-    if (auto file = as_finding(input.error(), path)) {
-      std::vector<CheckedFile> files;
-      files.push_back(*std::move(file));
-      return files;
-    }
-    return fail(std::move(input).error());
-  }
-  std::vector<CheckedFile> files = validate::check_repository(input->files(), options);
-  if (options.progress->cancel) return fail(Errc::cancelled, "checking: interrupted");
-  for (const std::string& changed : input->changed()) {
-    const auto file = std::find_if(files.begin(), files.end(),
-                                   [&](const CheckedFile& f) { return f.path == changed; });
-    if (file != files.end())
-      file->report.error("GN-07", std::nullopt, "the file changed while it was checked",
-                         "check it again when nobody writes to it");
-  }
-  for (CheckedFile& file : files)
-    file.path = input->shown(file.path);
-  return files;
-}
-
-Result<int> check(CommandContext& context, const Options& given) {
-  Progress progress;
-  validate::CheckOptions options;
-  options.profile =
-      given.profile == "compat" ? validate::Profile::compat : validate::Profile::strict;
-  options.data = given.data;
-  options.threads =
-      given.threads > 0 ? given.threads : std::max(1U, std::thread::hardware_concurrency());
-  options.progress = &progress;
-  std::vector<CheckedFile> files;
-  {
-    const WorkProgress shown(context.out, progress, "checking");
-    for (const std::string& path : given.paths) {
-      MODELD_ASSIGN(auto found, check_path(path, options));
-      std::move(found.begin(), found.end(), std::back_inserter(files));
-    }
-  }
-  Totals totals;
-  json::array list;
-  for (const CheckedFile& file : files) {
-    ++totals.files;
-    if (!file.report.accepted())
-      ++totals.rejected;
-    else if (file.report.warnings() > 0)
-      ++totals.warned;
-    if (context.out.json())
-      list.push_back(to_json(file));
-    else
-      print(context.out, file, given.all);
-  }
-  if (context.out.json()) context.out.result(safe_json(json::object{{"files", std::move(list)}}));
+Result<int> show(CommandContext& context, const Options& given, json::object report) {
+  MODELD_ASSIGN(const auto* files, json_array(report, "files"));
+  const CheckTotals totals = count(*files);
+  if (context.out.json())
+    context.out.result(safe_json(report));
+  else
+    MODELD_TRY(print_check(context.out, *files, given.all));
   context.out.message(fmt::format("{} files: {} rejected, {} with warnings", totals.files,
                                   totals.rejected, totals.warned));
   return totals.rejected > 0 ? info(Errc::malformed).exit_status : 0;
+}
+
+Result<int> check_here(CommandContext& context, const Options& given) {
+  LocalCheck how;
+  how.profile = given.profile;
+  how.data = given.data;
+  how.threads =
+      given.threads > 0 ? given.threads : std::max(1U, std::thread::hardware_concurrency());
+  json::array files;
+  Progress progress;
+  for (const std::string& argument : given.paths) {
+    MODELD_ASSIGN(const std::string path, path_or_stored(context, argument));
+    const WorkProgress shown(context.out, progress, "checking");
+    MODELD_ASSIGN(auto report, check_local(path, how, progress));
+    append(files, report);
+  }
+  return show(context, given, {{"files", std::move(files)}});
+}
+
+// One ref, of which only headers and small files are read.
+Result<int> check_remote(CommandContext& context, const Options& given) {
+  if (given.paths.size() != 1 || given.data) {
+    return fail(Errc::invalid_argument, "checking --remote: one ref is allowed, and no --data",
+                "pull the model to check its tensor data");
+  }
+  const std::string& ref = given.paths.front();
+  MODELD_TRY(check_ref(ref));
+  MODELD_ASSIGN(const auto token, caller_token());
+  Client client(context.socket, token);
+  const json::object body{{"ref", ref}, {"profile", given.profile}, {"context", given.context}};
+  MODELD_ASSIGN(auto answer, client.post("/v1/checks", body));
+  MODELD_ASSIGN(json::object report, finish(context, client, std::move(answer), Wait::yes));
+  MODELD_ASSIGN(const int status, show(context, given, report));
+  if (context.out.json()) return status;
+  const auto* told = report.if_contains("estimate");
+  if (told != nullptr && told->is_object()) {
+    MODELD_ASSIGN(const Estimate estimate, estimate_from_json(told->get_object()));
+    context.out.text("\n" + estimate_text(estimate));
+  }
+  const auto* why = report.if_contains("no_estimate");
+  if (why != nullptr && why->is_object()) {
+    const Error error = api::error_from_json(why->get_object());
+    context.out.text(fmt::format("\nit cannot be converted: {}", error.message));
+    if (!error.hint.empty()) context.out.message(error.hint);
+    return status != 0 ? status : info(error.code).exit_status;
+  }
+  context.out.message(fmt::format("{} bytes were read of {}",
+                                  json_uint(report, "bytes_read").value_or(0),
+                                  json_uint(report, "bytes").value_or(0)));
+  return status;
 }
 
 } // namespace
@@ -146,8 +107,14 @@ Result<int> check(CommandContext& context, const Options& given) {
 void add_check(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("check", "Check model files and repositories");
-  command->add_option("path", options->paths, "Files and folders")->required();
+  command->add_option("path", options->paths, "Files, folders, and refs of what was pulled")
+      ->required();
   command->add_flag("--data", options->data, "Scan tensor data too, not only headers");
+  command->add_flag("--remote", options->remote,
+                    "A ref, before it is pulled: read headers and small files from the Hub, and "
+                    "tell what it becomes");
+  command->add_option("--context", options->context,
+                      "With --remote: tokens that memory is told for (default: 8192, or fewer)");
   command
       ->add_option("--profile", options->profile,
                    "strict, or compat: what the formats' own readers take")
@@ -156,7 +123,9 @@ void add_check(CLI::App& app, CommandContext& context) {
   command->add_option("-j,--jobs", options->threads, "Files at once (default: processors)")
       ->check(CLI::Range(1, 1024));
   command->callback([&context, options] {
-    context.run = [&context, options] { return check(context, *options); };
+    context.run = [&context, options] {
+      return options->remote ? check_remote(context, *options) : check_here(context, *options);
+    };
   });
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
-#include "daemon/inspection.hpp"
-#include "daemon/safe_json.hpp"
-#include "daemon/terminal_text.hpp"
-#include "store/mapped_file.hpp"
+#include "daemon/descriptor.hpp"
+#include "daemon/worker_process.hpp"
+#include "schema/json.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
@@ -14,6 +13,8 @@
 
 namespace modeld::daemon {
 namespace {
+
+namespace json = boost::json;
 
 struct Options {
   std::string path;
@@ -26,30 +27,35 @@ Result<int> inspect_file(CommandContext& context, const Options& options) {
   if (!std::filesystem::exists(options.path, ec))
     return fail(Errc::not_found,
                 fmt::format("inspecting '{}': there is no such file", options.path));
-  MODELD_ASSIGN(const auto mapped, store::MappedFile::open(options.path));
-  validate::Report report(options.path, validate::Profile::compat);
-  MODELD_ASSIGN(const Inspection file, inspect(mapped.bytes(), options.path, report));
-  for (const validate::Finding& finding : report.findings()) {
-    if (finding.severity != validate::Severity::error) continue;
-    context.out.message(fmt::format("{} ({})", finding.message, finding.rule));
-  }
-  if (!options.key.empty()) {
-    const Inspection::Item* item = file.find(options.key);
-    if (item == nullptr) {
-      return fail(Errc::not_found,
-                  fmt::format("inspecting '{}': there is no key '{}'", options.path, options.key));
-    }
-    if (context.out.json())
-      context.out.result(safe_json(boost::json::object{
-          {"key", options.key}, {"type", item->type()}, {"value", inspection_json(*item)}}));
-    else
-      context.out.result(inspection_value(*item));
-  } else if (context.out.json()) {
-    context.out.result(safe_json(inspection_json(file)));
-  } else {
-    context.out.result(inspection_text(file, options.full));
-  }
-  return report.accepted() ? 0 : info(Errc::malformed).exit_status;
+  if (!std::filesystem::is_regular_file(options.path, ec))
+    return fail(Errc::invalid_argument,
+                fmt::format("inspecting '{}': it is no regular file", options.path),
+                "modelctl check reads folders");
+  const std::string name = std::filesystem::path(options.path).filename().string();
+  WorkerRequest request;
+  request.task = WorkerRequest::Task::inspect;
+  request.name = name;
+  request.files = {{name, std::filesystem::file_size(options.path, ec)}};
+  request.options = {{"path", options.path},
+                     {"key", options.key},
+                     {"full", options.full},
+                     {"json", context.out.json()}};
+  Progress progress;
+  MODELD_ASSIGN(
+      const auto text,
+      read_from_worker(
+          request, [&](std::size_t) { return open_for_reading(options.path); }, progress));
+  MODELD_ASSIGN(const auto value, parse_json(text, "a worker's answer"));
+  if (!value.is_object()) return fail(Errc::internal, "parsing a worker's answer: no object");
+  const json::object& answer = value.get_object();
+  MODELD_ASSIGN(const auto* messages, json_array(answer, "messages"));
+  for (const auto& message : *messages)
+    if (message.is_string()) context.out.message(std::string_view(message.get_string()));
+  MODELD_ASSIGN(const auto shown, json_string(answer, "text"));
+  context.out.result(shown);
+  const auto* accepted = answer.if_contains("accepted");
+  const bool good = accepted != nullptr && accepted->is_bool() && accepted->get_bool();
+  return good ? 0 : info(Errc::malformed).exit_status;
 }
 
 } // namespace

@@ -26,6 +26,7 @@ constexpr AddCommand k_commands[] = {
     add_scrub,
     add_check,
     add_inspect,
+    add_estimate,
     add_audit,
     add_convert,
     add_quantize,

@@ -17,6 +17,7 @@ void add_get(CLI::App& app, CommandContext& context);
 void add_health(CLI::App& app, CommandContext& context);
 void add_imatrix(CLI::App& app, CommandContext& context);
 void add_inspect(CLI::App& app, CommandContext& context);
+void add_estimate(CLI::App& app, CommandContext& context);
 void add_jobs(CLI::App& app, CommandContext& context);
 void add_ls(CLI::App& app, CommandContext& context);
 void add_merge(CLI::App& app, CommandContext& context);

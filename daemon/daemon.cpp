@@ -6,6 +6,7 @@
 #include "daemon/log.hpp"
 #include "daemon/mirror.hpp"
 #include "daemon/pull_work.hpp"
+#include "daemon/remote_check.hpp"
 #include "daemon/server.hpp"
 #include "daemon/services.hpp"
 #include "daemon/store_records.hpp"
@@ -112,6 +113,8 @@ Result<void> run_daemon(const Config& config) {
                 [&services](Job& job) { return run_pull(services, job); });
   jobs.add_kind("variant", k_variant_threads,
                 [&services](Job& job) { return run_variant(services, job); });
+  jobs.add_kind("check", config.jobs.max_pulls,
+                [&services](Job& job) { return run_remote_check(services, job); });
   jobs.add_kind("gc", 1, [&services](Job& job) { return run_gc(services, job); });
   jobs.add_kind("fsck", 1, [&services](Job& job) { return run_fsck(services, job); });
   jobs.add_kind("scrub", 1, [&services](Job& job) { return run_scrub(services, job); });

@@ -76,6 +76,7 @@ void add_routes(Router& router, Services& services) {
   add_lease_routes(router, services);
   add_pin_routes(router, services);
   add_care_routes(router, services);
+  add_check_routes(router, services);
 }
 
 } // namespace modeld::daemon

@@ -6,8 +6,6 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 namespace modeld::daemon {
 namespace {
 
@@ -32,18 +30,6 @@ std::string_view Request::header(std::string_view name) const {
 
 std::string_view Request::part(std::string_view name) const {
   return find_in(parts, name);
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
 }
 
 Response Response::json(const boost::json::object& object, int status) {

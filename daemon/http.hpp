@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/descriptor.hpp"
 #include "schema/result.hpp"
 
 #include <boost/json/object.hpp>
@@ -43,22 +44,6 @@ struct Request {
 
   std::string_view header(std::string_view name) const;
   std::string_view part(std::string_view name) const;
-};
-
-/// Owner of a file descriptor that an answer needs.
-class Descriptor {
-public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
-private:
-  int fd_ = -1;
 };
 
 /// Bytes [offset, offset + size) of an open file.

@@ -36,6 +36,7 @@ void add_blob_routes(Router& router, Services& services);
 void add_lease_routes(Router& router, Services& services);
 void add_pin_routes(Router& router, Services& services);
 void add_care_routes(Router& router, Services& services);
+void add_check_routes(Router& router, Services& services);
 
 /// All of them.
 void add_routes(Router& router, Services& services);

@@ -34,7 +34,7 @@ Result<void> check_snapshot(Services& services, Job& job, const Snapshot& snapsh
   const WorkerRequest request = snapshot_request(services, snapshot);
   const WorkerCalls calls{
       [&](std::size_t index) { return open_snapshot_file(services.store, snapshot, index); }, {}};
-  MODELD_TRY(run_in_worker(request, calls, job));
+  MODELD_TRY(run_in_worker(request, calls, job.progress()));
   return {};
 }
 

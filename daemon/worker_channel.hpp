@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "daemon/http.hpp"
+#include "daemon/descriptor.hpp"
 #include "schema/result.hpp"
 
 #include <array>
@@ -22,6 +22,8 @@
 //   worker -> daemon   open      u32, little-endian: position of a file in the request
 //                      plan      JSON: {"size":n,"via":"AUTO"}
 //                      data      bytes of the output, in order
+//                      progress  u64 done, u64 total, little-endian: bytes, where no output is to
+//                                be counted
 //                      done      JSON: what came of it
 //                      failed    JSON: an error (schema/api.hpp)
 //
@@ -38,6 +40,7 @@ enum class Packet : std::uint8_t {
   data = 6,
   done = 7,
   failed = 8,
+  progress = 9,
 };
 
 /// One end. Move-only owner of the socket. send() may be called from several threads, receive()

@@ -1,44 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker_main.hpp"
 
-#include "daemon/model_plan.hpp"
 #include "daemon/weight_check.hpp"
 #include "daemon/worker_channel.hpp"
 #include "daemon/worker_files.hpp"
 #include "daemon/worker_request.hpp"
 #include "daemon/worker_sandbox.hpp"
-#include "quantize/gguf/gguf_writer.hpp"
-#include "quantize/gguf/pipeline.hpp"
+#include "daemon/worker_tasks.hpp"
 #include "quantize/kernels/target.hpp"
 #include "schema/api.hpp"
-#include "schema/byte_sink.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <new>
 
 namespace modeld::daemon {
 namespace {
-
-// Sends the output in packets.
-class ChannelSink final : public ByteSink {
-public:
-  explicit ChannelSink(WorkerChannel& channel) : channel_(channel) {}
-  Result<void> write(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const auto piece = bytes.first(std::min(bytes.size(), WorkerChannel::k_max_payload));
-      MODELD_TRY(channel_.send(Packet::data, piece));
-      bytes = bytes.subspan(piece.size());
-    }
-    return {};
-  }
-
-private:
-  WorkerChannel& channel_;
-};
 
 Result<WorkerRequest> read_request(WorkerChannel& channel) {
   std::string text;
@@ -57,28 +36,20 @@ Result<WorkerRequest> read_request(WorkerChannel& channel) {
   }
 }
 
-Result<boost::json::object> build(WorkerChannel& channel, const FileSet& files,
-                                  const WorkerRequest& request, const Sandbox& sandbox) {
-  MODELD_ASSIGN(const ModelPlan plan, plan_model(files, request.recipe));
-  MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(plan.model));
-  boost::json::array missing;
-  for (const std::string& line : sandbox.missing) {
-    missing.emplace_back(line);
+Result<void> do_task(const WorkerTask& task) {
+  switch (task.request.task) {
+  case WorkerRequest::Task::check:
+    return check_weights(task.files);
+  case WorkerRequest::Task::build:
+    return worker_build(task);
+  case WorkerRequest::Task::report:
+    return worker_report(task);
+  case WorkerRequest::Task::inspect:
+    return worker_inspect(task);
+  case WorkerRequest::Task::measure:
+    return worker_measure(task);
   }
-  MODELD_TRY(channel.send(
-      Packet::plan,
-      boost::json::serialize(boost::json::object{
-          {"size", size}, {"via", plan.recipe.via}, {"missing", std::move(missing)}})));
-  MODELD_ASSIGN(const auto answer, channel.receive());
-  if (!answer || answer->kind != Packet::go) {
-    return fail(Errc::cancelled, "building: the daemon does not want it");
-  }
-  ChannelSink sink(channel);
-  quantize::WriteOptions options;
-  options.threads = request.threads;
-  options.sources = &files;
-  MODELD_TRY(quantize::write_gguf(plan.model, sink, options));
-  return boost::json::object{};
+  return fail(Errc::internal, "working on the files: an unknown task");
 }
 
 Result<boost::json::object> run(WorkerChannel& channel) {
@@ -87,10 +58,7 @@ Result<boost::json::object> run(WorkerChannel& channel) {
   if (const auto& kernel = quantize::kernel_in_use(); !kernel) return fail(kernel.error());
   const Sandbox sandbox = enter_sandbox(request.memory);
   const WorkerFiles files(channel, request.name, request.files);
-  if (request.task == WorkerRequest::Task::build) {
-    return build(channel, files, request, sandbox);
-  }
-  MODELD_TRY(check_weights(files));
+  MODELD_TRY(do_task({channel, files, request, sandbox}));
   return boost::json::object{};
 }
 

@@ -99,15 +99,41 @@ Result<boost::json::object> read_object(std::span<const std::byte> payload) {
   return std::move(value.get_object());
 }
 
+// Little-endian, at most 8 bytes.
+std::uint64_t read_number(std::span<const std::byte> bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    number |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  }
+  return number;
+}
+
 Error broken(std::string_view why) {
   return {Errc::internal, fmt::format("talking to a worker: {}", why), {}, {}, 0};
 }
 
+// Keeps a text that a worker sends.
+class TextSink final : public ByteSink {
+public:
+  Result<void> write(std::span<const std::byte> bytes) override {
+    if (bytes.size() > k_max_worker_text - text_.size()) {
+      return fail(broken(fmt::format("its answer is longer than {} bytes", k_max_worker_text)));
+    }
+    text_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return {};
+  }
+  std::string text() && { return std::move(text_); }
+
+private:
+  std::string text_;
+};
+
 // The daemon's side of one worker's life.
 class Talk {
 public:
-  Talk(WorkerChannel& channel, const WorkerRequest& request, const WorkerCalls& calls, Job& job)
-      : channel_(channel), request_(request), calls_(calls), job_(job) {}
+  Talk(WorkerChannel& channel, const WorkerRequest& request, const WorkerCalls& calls,
+       Progress& progress)
+      : channel_(channel), request_(request), calls_(calls), progress_(progress) {}
 
   Result<void> send_request() {
     std::string_view rest;
@@ -124,7 +150,7 @@ public:
   /// The outcome; nothing where the worker went away without one.
   Result<std::optional<boost::json::object>> serve() {
     while (true) {
-      if (job_.cancelled()) return fail(Errc::cancelled, "working on the files: cancelled");
+      if (progress_.cancel.load()) return fail(Errc::cancelled, "working on the files: cancelled");
       auto packet = channel_.receive(k_look_for_cancel);
       if (!packet && packet.error().code == Errc::busy) continue;
       if (!packet) return fail(std::move(packet).error());
@@ -135,8 +161,10 @@ public:
         return std::optional(std::move(done));
       }
       if (got.kind == Packet::failed) {
-        MODELD_ASSIGN(const auto error, read_object(got.payload));
-        return fail(api::error_from_json(error));
+        MODELD_ASSIGN(const auto told, read_object(got.payload));
+        Error error = api::error_from_json(told);
+        if (error.message.empty()) return fail(broken("it failed without a reason"));
+        return fail(std::move(error));
       }
       MODELD_TRY(answer(got));
     }
@@ -147,18 +175,23 @@ private:
     if (got.kind == Packet::open) return open(got.payload);
     if (got.kind == Packet::plan) return plan(got.payload);
     if (got.kind == Packet::data && sink_ != nullptr) {
-      job_.progress().done += got.payload.size();
+      if (calls_.output_is_work) progress_.done += got.payload.size();
       return sink_->write(got.payload);
     }
+    if (got.kind == Packet::progress) return count(got.payload);
     return fail(broken("a packet of an unknown kind, or at the wrong time"));
+  }
+
+  Result<void> count(std::span<const std::byte> payload) {
+    if (payload.size() != 2 * sizeof(std::uint64_t)) return fail(broken("a count is too short"));
+    progress_.done = read_number(payload.first(sizeof(std::uint64_t)));
+    progress_.total = read_number(payload.last(sizeof(std::uint64_t)));
+    return {};
   }
 
   Result<void> open(std::span<const std::byte> payload) {
     if (payload.size() != 4) return fail(broken("a question for a file is not 4 bytes long"));
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      index |= std::to_integer<std::size_t>(payload[i]) << (8 * i);
-    }
+    const std::uint64_t index = read_number(payload);
     if (index >= request_.files.size()) {
       return fail(broken(fmt::format("it asks for file {} of {}", index, request_.files.size())));
     }
@@ -176,7 +209,7 @@ private:
   WorkerChannel& channel_;
   const WorkerRequest& request_;
   const WorkerCalls& calls_;
-  Job& job_;
+  Progress& progress_;
   ByteSink* sink_ = nullptr;
 };
 
@@ -184,8 +217,9 @@ private:
 
 Result<std::optional<boost::json::object>> talk_to_worker(WorkerChannel& channel,
                                                           const WorkerRequest& request,
-                                                          const WorkerCalls& calls, Job& job) {
-  Talk talk(channel, request, calls, job);
+                                                          const WorkerCalls& calls,
+                                                          Progress& progress) {
+  Talk talk(channel, request, calls, progress);
   // A worker that does not take its request says why by the way it ended.
   if (auto sent = talk.send_request(); !sent) {
     if (sent.error().code == Errc::io) return std::optional<boost::json::object>{};
@@ -195,17 +229,31 @@ Result<std::optional<boost::json::object>> talk_to_worker(WorkerChannel& channel
 }
 
 Result<boost::json::object> run_in_worker(const WorkerRequest& request, const WorkerCalls& calls,
-                                          Job& job) {
+                                          Progress& progress) {
   MODELD_ASSIGN(auto ends, WorkerChannel::make_pair());
   WorkerChannel channel(std::move(ends.first));
   MODELD_ASSIGN(Child child, Child::start(ends.second.get()));
   ends.second = Descriptor(); // so that the child's end is the only one
-  MODELD_ASSIGN(auto outcome, talk_to_worker(channel, request, calls, job));
+  MODELD_ASSIGN(auto outcome, talk_to_worker(channel, request, calls, progress));
   if (outcome) return *std::move(outcome);
-  return fail(Errc::internal,
-              fmt::format("working on the files of '{}': the worker ended by {}", request.name,
-                          child.reap()),
-              "the daemon and other jobs are not touched; please report the model as a bug");
+  return fail(
+      Errc::internal,
+      fmt::format("working on the files of '{}': the worker ended by {}", request.name,
+                  child.reap()),
+      "nothing else is touched; where no file changed meanwhile, please report the model as "
+      "a bug");
+}
+
+Result<std::string> read_from_worker(const WorkerRequest& request,
+                                     const std::function<Result<Descriptor>(std::size_t)>& open,
+                                     Progress& progress) {
+  TextSink sink;
+  WorkerCalls calls;
+  calls.open = open;
+  calls.plan = [&sink](const boost::json::object&) -> Result<ByteSink*> { return &sink; };
+  calls.output_is_work = false;
+  MODELD_TRY(run_in_worker(request, calls, progress));
+  return std::move(sink).text();
 }
 
 } // namespace modeld::daemon

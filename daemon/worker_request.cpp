@@ -6,8 +6,33 @@
 
 #include <boost/json.hpp>
 
+#include <array>
+#include <utility>
+
 namespace modeld::daemon {
 namespace {
+
+using Task = WorkerRequest::Task;
+
+constexpr std::array<std::pair<Task, std::string_view>, 5> k_tasks{{{Task::check, "check"},
+                                                                    {Task::build, "build"},
+                                                                    {Task::report, "report"},
+                                                                    {Task::inspect, "inspect"},
+                                                                    {Task::measure, "measure"}}};
+
+std::string_view task_name(Task task) {
+  for (const auto& [known, name] : k_tasks) {
+    if (known == task) return name;
+  }
+  return {};
+}
+
+Result<Task> read_task(std::string_view name) {
+  for (const auto& [task, known] : k_tasks) {
+    if (known == name) return task;
+  }
+  return fail(Errc::malformed, "parsing a worker's request: an unknown task");
+}
 
 Result<std::vector<FileSet::Entry>> read_files(const boost::json::object& from) {
   std::vector<FileSet::Entry> files;
@@ -31,15 +56,15 @@ std::string WorkerRequest::to_json() const {
   for (const FileSet::Entry& file : files) {
     list.push_back(boost::json::object{{"path", file.path}, {"size", file.size}});
   }
-  return boost::json::serialize(
-      boost::json::object{{"task", task == Task::build ? "build" : "check"},
-                          {"name", name},
-                          {"files", std::move(list)},
-                          {"target", recipe.target},
-                          {"via", recipe.via},
-                          {"recipe", api::recipe_to_json(recipe)},
-                          {"threads", threads},
-                          {"memory", memory}});
+  return boost::json::serialize(boost::json::object{{"task", task_name(task)},
+                                                    {"name", name},
+                                                    {"files", std::move(list)},
+                                                    {"target", recipe.target},
+                                                    {"via", recipe.via},
+                                                    {"recipe", api::recipe_to_json(recipe)},
+                                                    {"options", options},
+                                                    {"threads", threads},
+                                                    {"memory", memory}});
 }
 
 Result<WorkerRequest> WorkerRequest::from_json(std::string_view text) {
@@ -48,7 +73,7 @@ Result<WorkerRequest> WorkerRequest::from_json(std::string_view text) {
   const auto& from = value.get_object();
   WorkerRequest request;
   MODELD_ASSIGN(const auto task, json_string(from, "task"));
-  request.task = task == "build" ? Task::build : Task::check;
+  MODELD_ASSIGN(request.task, read_task(task));
   MODELD_ASSIGN(request.name, json_string(from, "name"));
   MODELD_ASSIGN(request.files, read_files(from));
   MODELD_ASSIGN(const auto target, json_string(from, "target"));
@@ -58,6 +83,11 @@ Result<WorkerRequest> WorkerRequest::from_json(std::string_view text) {
   }
   MODELD_ASSIGN(request.recipe, api::recipe_from_json(target, overrides->get_object()));
   MODELD_ASSIGN(request.recipe.via, json_string(from, "via"));
+  const auto* options = from.if_contains("options");
+  if (options == nullptr || !options->is_object()) {
+    return fail(Errc::malformed, "parsing a worker's request: no options");
+  }
+  request.options = options->get_object();
   MODELD_ASSIGN(const auto threads, json_uint(from, "threads"));
   request.threads = static_cast<std::uint32_t>(threads);
   MODELD_ASSIGN(request.memory, json_uint(from, "memory"));

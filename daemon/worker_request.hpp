@@ -5,6 +5,8 @@
 #include "schema/recipe.hpp"
 #include "schema/result.hpp"
 
+#include <boost/json/object.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,14 +17,18 @@ namespace modeld::daemon {
 /// What a worker is asked to do. Goes over the channel as JSON, in pieces, closed by an empty one.
 struct WorkerRequest {
   enum class Task {
-    check, ///< headers and index of the weights
-    build, ///< convert, quantize and write
+    check,   ///< headers and index of the weights, as a pull does
+    build,   ///< convert, quantize and write
+    report,  ///< all findings, and on request an estimate: CheckReport as JSON
+    inspect, ///< what one file says about itself, as text
+    measure, ///< how long the headers of files are of which only a beginning is there
   };
   Task task = Task::check;
-  std::string name;                   ///< of the repository, without the organisation
-  std::vector<FileSet::Entry> files;  ///< sorted by path
-  Recipe recipe;                      ///< of a build
-  std::uint32_t threads = 1;          ///< of a build
+  std::string name;                  ///< of the repository, without the organisation
+  std::vector<FileSet::Entry> files; ///< sorted by path
+  Recipe recipe;                     ///< of a build
+  boost::json::object options;       ///< of the other tasks: what they read (worker_tasks.hpp)
+  std::uint32_t threads = 1;
   std::uint64_t memory = 4ULL << 30U; ///< bytes that the process may have of its own
 
   std::string to_json() const;

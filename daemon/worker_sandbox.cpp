@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker_sandbox.hpp"
 
-#include "daemon/http.hpp"
+#include "daemon/descriptor.hpp"
 
 #include <linux/landlock.h>
 #include <sched.h>

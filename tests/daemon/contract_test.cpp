@@ -40,7 +40,7 @@ struct Fixture {
   store::Variant variant;
 
   Fixture() {
-    for (const char* kind : {"pull", "variant"}) {
+    for (const char* kind : {"pull", "variant", "check"}) {
       jobs.add_kind(kind, 1, [](Job&) -> Result<boost::json::object> {
         return fail(Errc::unsupported, "testing");
       });
@@ -195,6 +195,17 @@ TEST_CASE("answers about jobs, leases, pins and blobs are as the contract says",
   f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 409);
   f.check("DELETE", "/v1/pins/{name}", "/v1/pins/mine", 200);
   f.check("GET", "/v1/pins/{name}", "/v1/pins/mine", 404);
+}
+
+TEST_CASE("a check is a job of a whole repository, as the contract says", "[daemon][contract]") {
+  Fixture f;
+  f.check("POST", "/v1/checks", "/v1/checks", 202, R"({"ref":"org/name"})");
+  f.check("POST", "/v1/checks", "/v1/checks", 202,
+          R"({"ref":"org/name@v1","profile":"compat","context":4096})");
+  f.check("POST", "/v1/checks", "/v1/checks", 400, R"({"ref":"org/name:Q4_K_M"})");
+  f.check("POST", "/v1/checks", "/v1/checks", 400, R"({"ref":"org/name","profile":"lax"})");
+  f.check("POST", "/v1/checks", "/v1/checks", 400, R"({"ref":"org/name","context":99999999999})");
+  f.check("POST", "/v1/checks", "/v1/checks", 400, R"({"ref":"org/name","frob":1})");
 }
 
 TEST_CASE("answers about the care of the store are as the contract says", "[daemon][contract]") {

@@ -76,8 +76,8 @@ Talked talk(const std::function<void(WorkerChannel&)>& act) {
     if (plan.at("size").as_int64() > 100) return fail(Errc::no_space, "reserving: too much");
     return &sink;
   };
-  Job job("j", JobRequest{}, 1);
-  talked.outcome = talk_to_worker(ours, request(), calls, job);
+  Progress progress;
+  talked.outcome = talk_to_worker(ours, request(), calls, progress);
   ours = WorkerChannel(Descriptor()); // a worker that waits sees the end
   worker.join();
   talked.written = sink.text;
