@@ -4,7 +4,7 @@
 // quantize/reference/iq2.cpp and iq3.cpp. Blocks whose sums leave the floats go to the scalar code.
 
 #include "quantize/gguf/block_layout.hpp"
-#include "quantize/kernels/grid_table.hpp"
+#include "quantize/kernels/neighbour_table.hpp"
 #include "quantize/kernels/table.hpp"
 #include "quantize/reference/grid_search.hpp"
 #include "quantize/reference/scale_search.hpp"
@@ -19,11 +19,7 @@
 
 #include <hwy/highway.h>
 
-// A vector must hold the eight levels of the IQ3 types for look-ups: not with 128 bits.
-#undef MODELD_HAVE_GRID_KERNELS
-#define MODELD_HAVE_GRID_KERNELS (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
-
-#if MODELD_HAVE_GRID_KERNELS
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "quantize/kernels/grid_search-inl.hpp"
 #endif
 
@@ -31,7 +27,7 @@ HWY_BEFORE_NAMESPACE();
 namespace modeld::quantize::HWY_NAMESPACE {
 namespace {
 
-#if !MODELD_HAVE_GRID_KERNELS
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 KernelFamily grid_family() {
   return {HWY_TARGET, {}};
@@ -68,9 +64,8 @@ HWY_INLINE void take_block(const Super& super, std::size_t s, float base, Signs 
   reference::take_signs({x, N}, signs, block);
 }
 
-/// 8 levels of a group, or 4, to the index of their point.
-HWY_INLINE std::uint32_t point_of(const GridTable& table, const std::uint8_t* levels) {
-  return static_cast<std::uint32_t>(table.grid().find(table.grid().code(levels)));
+HWY_INLINE std::uint32_t point_of(const NeighbourTable& table, std::uint32_t code) {
+  return static_cast<std::uint32_t>(table.grid().find(code));
 }
 
 HWY_INLINE std::uint32_t scale_level(float inverse, float scale) {
@@ -84,16 +79,9 @@ HWY_INLINE void set_nibble(Array& bytes, std::size_t i, unsigned v) {
 
 // IQ3 --------------------------------------------------------------------------------------------
 
-HWY_INLINE GridFit fit_iq3(const GridTable& table, const GridRule& rule, float max, Signs signs,
-                           GridBlock& block) {
-  GridFit start;
-  start.scale = max / 15.0F;
-  return fit_in_lanes<4>(table, rule, max, start, signs, block);
-}
-
 bool quantize_iq3_xxs(Super& super, BlockIQ3XXS& y) {
   constexpr GridRule k_rule{8, 15, 0.2F, GridRule::Again::off_grid, true};
-  const GridTable& table = GridTable::iq3_xxs();
+  const NeighbourTable& table = NeighbourTable::iq3_xxs();
   super.sigma2 = 2.0F * super.sigma2 / 256.0F;
   float scales[8] = {};
   std::uint32_t words[8] = {};
@@ -103,11 +91,12 @@ bool quantize_iq3_xxs(Super& super, BlockIQ3XXS& y) {
     take_block<32>(super, s, 0.0F, Signs::even, block);
     const float max = reference::largest(block);
     if (max < k_small_group) continue;
-    const GridFit fit = fit_iq3(table, k_rule, max, Signs::even, block);
+    GridFit fit;
+    if (!fit_in_lanes<4>(table, k_rule, max, max / 15.0F, Signs::even, block, fit)) return false;
     scales[s] = fit.scale;
     super.add(fit.scale);
     for (std::size_t k = 0; k < 8; ++k) {
-      y.qs[8 * s + k] = static_cast<std::uint8_t>(point_of(table, &fit.levels[4 * k]));
+      y.qs[8 * s + k] = static_cast<std::uint8_t>(point_of(table, fit.code[k]));
     }
     for (std::size_t k = 0; k < 4; ++k)
       words[s] |= std::uint32_t{block.signs[k]} << (7 * k);
@@ -127,7 +116,7 @@ bool quantize_iq3_xxs(Super& super, BlockIQ3XXS& y) {
 
 bool quantize_iq3_s(Super& super, BlockIQ3S& y) {
   constexpr GridRule k_rule{8, 9, 0.2F, GridRule::Again::all_if_any, false};
-  const GridTable& table = GridTable::iq3_s();
+  const NeighbourTable& table = NeighbourTable::iq3_s();
   super.sigma2 = 2.0F * super.sigma2 / 256.0F;
   float scales[8] = {};
   y = {};
@@ -137,11 +126,12 @@ bool quantize_iq3_s(Super& super, BlockIQ3S& y) {
     const float max = reference::largest(block);
     // What follows a sub-block of zeros has its place in the definition: rare, so it does it.
     if (max == 0.0F) return false;
-    const GridFit fit = fit_iq3(table, k_rule, max, Signs::free, block);
+    GridFit fit;
+    if (!fit_in_lanes<4>(table, k_rule, max, max / 15.0F, Signs::free, block, fit)) return false;
     scales[s] = fit.scale;
     super.add(fit.scale);
     for (std::size_t k = 0; k < 8; ++k) {
-      const std::uint32_t index = point_of(table, &fit.levels[4 * k]);
+      const std::uint32_t index = point_of(table, fit.code[k]);
       y.qs[8 * s + k] = static_cast<std::uint8_t>(index & 255U);
       y.qh[s] = static_cast<std::uint8_t>(y.qh[s] | (index >> 8) << k);
     }
@@ -160,7 +150,7 @@ bool quantize_iq3_s(Super& super, BlockIQ3S& y) {
 
 bool quantize_iq2_xxs(Super& super, BlockIQ2XXS& y) {
   constexpr GridRule k_rule{3, 6, 0.1F, GridRule::Again::all, true};
-  const GridTable& table = GridTable::iq2_xxs();
+  const NeighbourTable& table = NeighbourTable::iq2_xxs();
   super.sigma2 = super.sigma2 / 256.0F;
   float scales[8] = {};
   std::uint32_t words[16] = {};
@@ -168,17 +158,18 @@ bool quantize_iq2_xxs(Super& super, BlockIQ2XXS& y) {
     GridBlock block;
     take_block<32>(super, s, 0.0F, Signs::even, block);
     if (reference::largest(block) < k_tiny_group) continue;
-    GridFit start;
-    start.scale = reference::fit_unsigned({block.x.data(), block.size}, 4, block.weights.data(),
-                                          start.levels.data());
-    const float reach = start.scale * 3.0F;
+    std::uint8_t unused[32]; // all groups are placed again
+    const float start =
+        reference::fit_unsigned({block.x.data(), block.size}, 4, block.weights.data(), unused);
+    const float reach = start * 3.0F;
     if (reach <= 0.0F) continue;
     if (!(reach <= k_largest)) return false;
-    const GridFit fit = fit_in_lanes<8>(table, k_rule, reach, start, Signs::even, block);
+    GridFit fit;
+    if (!fit_in_lanes<8>(table, k_rule, reach, start, Signs::even, block, fit)) return false;
     scales[s] = fit.scale;
     super.add(fit.scale);
     for (std::size_t k = 0; k < 4; ++k) {
-      words[2 * s] |= point_of(table, &fit.levels[8 * k]) << (8 * k);
+      words[2 * s] |= point_of(table, fit.code[k]) << (8 * k);
       words[2 * s + 1] |= std::uint32_t{block.signs[k]} << (7 * k);
     }
   }
@@ -194,15 +185,14 @@ bool quantize_iq2_xxs(Super& super, BlockIQ2XXS& y) {
 }
 
 /// A sub-block of 16 of IQ2_XS and IQ2_S.
-HWY_INLINE GridFit fit_iq2_16(const GridTable& table, float max, Signs signs, GridBlock& block) {
+HWY_INLINE bool fit_iq2_16(const NeighbourTable& table, float max, Signs signs, GridBlock& block,
+                           GridFit& fit) {
   constexpr GridRule k_rule{3, 9, 0.1F, GridRule::Again::off_grid, true};
-  GridFit start;
-  start.scale = max / 5.0F;
-  return fit_in_lanes<8>(table, k_rule, max, start, signs, block);
+  return fit_in_lanes<8>(table, k_rule, max, max / 5.0F, signs, block, fit);
 }
 
 bool quantize_iq2_xs(Super& super, BlockIQ2XS& y) {
-  const GridTable& table = GridTable::iq2_xs();
+  const NeighbourTable& table = NeighbourTable::iq2_xs();
   super.sigma2 = super.sigma2 / 256.0F;
   float scales[16] = {};
   std::uint16_t words[32] = {};
@@ -211,11 +201,12 @@ bool quantize_iq2_xs(Super& super, BlockIQ2XS& y) {
     take_block<16>(super, s, 0.0F, Signs::even, block);
     const float max = reference::largest(block);
     if (max < k_tiny_group) continue;
-    const GridFit fit = fit_iq2_16(table, max, Signs::even, block);
+    GridFit fit;
+    if (!fit_iq2_16(table, max, Signs::even, block, fit)) return false;
     scales[s] = fit.scale;
     super.add(fit.scale);
     for (std::size_t k = 0; k < 2; ++k) {
-      const std::uint32_t index = point_of(table, &fit.levels[8 * k]);
+      const std::uint32_t index = point_of(table, fit.code[k]);
       words[2 * s + k] = static_cast<std::uint16_t>(index | std::uint32_t{block.signs[k]} << 9);
     }
   }
@@ -231,7 +222,7 @@ bool quantize_iq2_xs(Super& super, BlockIQ2XS& y) {
 }
 
 bool quantize_iq2_s(Super& super, BlockIQ2S& y) {
-  const GridTable& table = GridTable::iq2_s();
+  const NeighbourTable& table = NeighbourTable::iq2_s();
   super.sigma2 = 2.0F * super.sigma2 / 256.0F;
   float scales[16] = {};
   y = {};
@@ -240,11 +231,12 @@ bool quantize_iq2_s(Super& super, BlockIQ2S& y) {
     take_block<16>(super, s, 0.25F * super.sigma2, Signs::free, block);
     const float max = reference::largest(block);
     if (max < k_small_group) continue;
-    const GridFit fit = fit_iq2_16(table, max, Signs::free, block);
+    GridFit fit;
+    if (!fit_iq2_16(table, max, Signs::free, block, fit)) return false;
     scales[s] = fit.scale;
     super.add(fit.scale);
     for (std::size_t k = 2 * s; k < 2 * s + 2; ++k) {
-      const std::uint32_t index = point_of(table, &fit.levels[8 * (k % 2)]);
+      const std::uint32_t index = point_of(table, fit.code[k % 2]);
       y.qs[k] = static_cast<std::uint8_t>(index & 255U);
       y.qh[k / 4] = static_cast<std::uint8_t>(y.qh[k / 4] | (index >> 8) << (2 * (k % 4)));
       y.signs[k] = block.signs[k % 2];

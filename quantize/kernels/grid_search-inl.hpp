@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The search of the IQ2 and IQ3 types for a scale and points on a grid. Candidate scales are
-// independent, so each lane has one; the neighbours of a group that is off the grid are too, so
-// there each lane has a neighbour. The order of comparisons stays: candidates are compared one
-// after another, and of equally near neighbours the first wins.
+// The search of the IQ2 and IQ3 types for a scale and points on a grid (reference/grid_search.hpp).
+// Candidate scales are independent, so each lane has one. They ascend, and so do levels: the
+// candidates of a group that have the same code come in runs, and a run is searched as one.
+//
+// A neighbour with levels q has the error E(s) = sum r (s q - x)^2 = s (s Q - 2 P) + X, with
+// Q = sum r q q, P = sum r x q and X = sum r x x. For s > 0 neighbours compare as the lines
+// s Q - 2 P do. Lines that do not cross at either end of a run do not cross within it, so most
+// neighbours lose against one other for all scales of the run at once. Lines are computed in any
+// order; a bound of what the definition and they may be off (k_doubt) goes with them, and where it
+// leaves more than one neighbour, those are compared as the definition does it.
 
 #if defined(MODELD_QUANTIZE_KERNELS_GRID_SEARCH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MODELD_QUANTIZE_KERNELS_GRID_SEARCH_INL_HPP
@@ -13,9 +19,10 @@
 #endif
 
 #include "quantize/kernels/blocks-inl.hpp"
-#include "quantize/kernels/grid_table.hpp"
+#include "quantize/kernels/neighbour_table.hpp"
 #include "quantize/reference/grid_search.hpp"
 
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -23,252 +30,374 @@ HWY_BEFORE_NAMESPACE();
 namespace modeld::quantize::HWY_NAMESPACE {
 
 using reference::GridBlock;
-using reference::GridFit;
 using reference::GridRule;
 using reference::Signs;
 
-/// Candidates of a search, rounded up to whole vectors: 31 at most.
-inline constexpr std::size_t k_candidates = 32;
+inline constexpr std::size_t k_candidates = 32; ///< of a search: 31 at most
+/// Beyond the candidates: the scale that was found, for which groups are placed again.
+inline constexpr std::size_t k_found = k_candidates;
+/// Vectors may begin at any candidate.
+inline constexpr std::size_t k_slots = k_candidates + 16;
+inline constexpr std::size_t k_max_groups = reference::k_grid_block / 4;
+inline constexpr std::size_t k_max_list = 304; ///< 292 neighbours and what fills their last chunk
 
-/// All candidates of one sub-block.
-struct Candidates {
-  alignas(64) float inverse[k_candidates];
-  alignas(64) float scale[k_candidates];
-  alignas(64) std::int32_t code[k_candidates];
-  alignas(64) float qx[k_candidates];
-  alignas(64) float q2[k_candidates];
-  alignas(64) std::uint8_t level[reference::k_grid_block][k_candidates];
-  alignas(64) float cost[8 * 4 * k_candidates]; ///< of element i at level l: see make_costs
-  alignas(64) std::int32_t nearest[k_candidates];
-  std::uint32_t on_grid[k_candidates]; ///< bit k: group k was by itself
+/// What the line of a neighbour and the definition's error differ by, at most, is below
+/// k_doubt * (s Q + X / s), in units of error / s. With u = 2^-24, the sums of eight terms and the
+/// roundings of each add up to 48 u s Q + 37 u X / s.
+inline constexpr float k_doubt = 64.0F / 16777216.0F;
+
+/// Bits of a level in a code, and the lowest of those.
+template <std::size_t Group>
+inline constexpr int k_level_bits = Group == 4 ? 3 : 2;
+template <std::size_t Group>
+inline constexpr int k_level_mask = Group == 4 ? 7 : 3;
+
+/// One sub-block's search.
+struct alignas(64) GridSearch {
+  float inverse[k_slots];
+  float scale[k_slots];
+  std::int32_t code[k_max_groups][k_slots]; ///< of each group for each scale
+  std::uint32_t off_grid[k_max_groups];     ///< bit t: for scale t the group was moved to a point
+  float qx[k_slots];
+  float q2[k_slots];
+  float weighted_x[reference::k_grid_block]; ///< weights[i] * x[i]
+  float slope[reference::k_grid_block];      ///< -2 roots[i] * x[i]
+  float rest[k_max_groups];                  ///< X of each group
+  float roots[k_max_groups];                 ///< their sum
+  bool sure[k_max_groups];                   ///< whether k_doubt holds
+  float list_q[k_max_list];                  ///< Q of each neighbour
+  float list_p[k_max_list];                  ///< -2 P
+  std::uint16_t left[k_max_list];            ///< neighbours that may be best
 };
 
-/// What the levels of element i of the chunk cost: a vector of `cost` by level.
-HWY_INLINE FloatV cost_of(const float* cost, const std::uint8_t* levels, std::size_t i) {
-  const hn::Rebind<std::uint8_t, Floats> bytes;
-  const auto level = hn::LoadU(bytes, levels + i * GridTable::k_chunk);
-  const auto index = hn::IndicesFromVec(k_f, hn::PromoteTo(k_i, level));
-  return hn::TableLookupLanes(hn::Load(k_f, cost + i * hn::Lanes(k_f)), index);
+/// Candidates of a group with the same code.
+struct GridRun {
+  NeighbourTable::List list;
+  std::uint32_t group;
+  std::uint32_t from;
+  std::uint32_t to;
+};
+
+HWY_INLINE unsigned mask_bits(FloatM mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(k_f, mask, bytes);
+  return bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
 }
 
-/// Of the neighbours of `code` the one of least error for `scale`, the first of equals. The cost of
-/// each level of each element is made once; a neighbour's error is a sum of look-ups.
-template <std::size_t Group>
-HWY_INLINE std::size_t best_neighbour(const GridTable& table, std::uint32_t code, const float* x,
-                                      const float* roots, float scale) {
-  const std::size_t lanes = hn::Lanes(k_f);
-  const FloatV odd = hn::Add(hn::Iota(k_f, 0.0F), hn::Iota(k_f, 1.0F)); // 2 level + 1
-  const FloatV values = hn::Mul(set(scale), odd);
-  alignas(64) float cost[Group * 16];
-  for (std::size_t i = 0; i < Group; ++i) {
-    const FloatV difference = hn::Sub(values, set(x[i]));
-    hn::Store(hn::Mul(hn::Mul(set(roots[i]), difference), difference), k_f, cost + i * lanes);
+/// 2 level + 1 of element I of each lane's code.
+template <std::size_t Group, std::size_t I>
+HWY_INLINE FloatV odd_level(IntV code) {
+  constexpr int k_shift = k_level_bits<Group> * static_cast<int>(I) - 1;
+  IntV twice;
+  if constexpr (k_shift < 0) {
+    twice = hn::Add(code, code);
+  } else {
+    twice = hn::ShiftRight<k_shift>(code);
   }
-  FloatV least = set(std::numeric_limits<float>::max());
-  IntV best = hn::Zero(k_i);
-  IntV at = hn::Iota(k_i, 0);
-  const std::size_t chunks = table.chunks(code);
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::uint8_t* const levels = table.levels(code, c);
-    for (std::size_t n = 0; n < GridTable::k_chunk; n += lanes) {
-      const std::uint8_t* const of = levels + n;
-      FloatV error = hn::Add(cost_of(cost, of, 0), cost_of(cost, of, 1));
-      error = hn::Add(error, cost_of(cost, of, 2));
-      error = hn::Add(error, cost_of(cost, of, 3));
-      if constexpr (Group == 8) {
-        error = hn::Add(error, cost_of(cost, of, 4));
-        error = hn::Add(error, cost_of(cost, of, 5));
-        error = hn::Add(error, cost_of(cost, of, 6));
-        error = hn::Add(error, cost_of(cost, of, 7));
-      }
-      const FloatM less = hn::Lt(error, least);
-      least = hn::IfThenElse(less, error, least);
-      best = hn::IfThenElse(hn::RebindMask(k_i, less), at, best);
-      at = hn::Add(at, hn::Set(k_i, static_cast<std::int32_t>(lanes)));
+  const IntV odd = hn::Or(hn::And(twice, hn::Set(k_i, 2 * k_level_mask<Group>)), hn::Set(k_i, 1));
+  return hn::ConvertTo(k_f, odd);
+}
+
+// Lines of neighbours ----------------------------------------------------------------------------
+
+template <std::size_t Group, std::size_t I = 0>
+HWY_INLINE void add_lines(IntV code, const float* roots, const float* slope, FloatV& q, FloatV& p) {
+  if constexpr (I < Group) {
+    const FloatV odd = odd_level<Group, I>(code);
+    q = hn::MulAdd(hn::Mul(odd, odd), set(roots[I]), q);
+    p = hn::MulAdd(odd, set(slope[I]), p);
+    add_lines<Group, I + 1>(code, roots, slope, q, p);
+  }
+}
+
+/// The definition's choice among list.codes[which[0..count)] for one scale.
+template <std::size_t Group>
+HWY_NOINLINE std::uint32_t compare_exactly(const std::uint16_t* codes, const std::uint16_t* which,
+                                           std::size_t count, const float* x, const float* roots,
+                                           float scale) {
+  std::uint32_t best = codes[which == nullptr ? 0 : which[0]];
+  float least = std::numeric_limits<float>::max();
+  for (std::size_t n = 0; n < count && least > 0.0F; ++n) {
+    const std::uint32_t code = codes[which == nullptr ? n : which[n]];
+    float error = 0.0F;
+    for (std::size_t i = 0; i < Group; ++i) {
+      const auto level = (code >> (k_level_bits<Group> * i)) & unsigned{k_level_mask<Group>};
+      const float difference = scale * static_cast<float>(2 * level + 1) - x[i];
+      error += roots[i] * difference * difference;
+    }
+    if (error < least) {
+      least = error;
+      best = code;
     }
   }
-  const FloatM equal = hn::Eq(least, hn::MinOfLanes(k_f, least));
-  const IntV none = hn::Set(k_i, std::numeric_limits<std::int32_t>::max());
-  const IntV first = hn::MinOfLanes(k_i, hn::IfThenElse(hn::RebindMask(k_i, equal), best, none));
-  return table.points(code)[hn::GetLane(first)];
+  return best;
 }
 
-/// Level of x for each lane's inverse scale.
-HWY_INLINE IntV grid_level(FloatV inverse, float x, int top) {
-  const FloatV v = hn::Mul(set(0.5F), hn::Sub(hn::Mul(inverse, set(x)), set(1.0F)));
-  return clamp(nearest_int(v), 0, top - 1);
+/// The line of a neighbour at s, with what it is off by added or, for minus 1, taken off.
+HWY_INLINE float line_at(const GridSearch& search, std::size_t n, float s, float sign) {
+  return s * (1.0F + sign * k_doubt) * search.list_q[n] + search.list_p[n];
 }
 
-/// Levels that a group's elements have: 8 of IQ3 in groups of 4, 3 of IQ2 in groups of 8.
+/// Neighbours that no single other beats at both ends of the run. Returns how many are in
+/// search.left.
 template <std::size_t Group>
-inline constexpr std::size_t k_levels = Group == 4 ? 8 : 3;
+HWY_INLINE std::size_t screen(const GridRun& run, const GridBlock& block, GridSearch& search) {
+  const std::size_t lanes = hn::Lanes(k_f);
+  const float* const roots = block.roots.data() + run.group * Group;
+  const float* const slope = search.slope + run.group * Group;
+  const float s_low = search.scale[run.to - 1];
+  const float s_high = search.scale[run.from];
+  const float doubt = 2.0F * k_doubt * search.rest[run.group];
+  const float doubt_low = doubt * search.inverse[run.to - 1];
+  const float doubt_high = doubt * search.inverse[run.from];
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  FloatV least_low = set(std::numeric_limits<float>::max());
+  FloatV least_high = least_low;
+  for (std::size_t n = 0; n < run.list.count; n += lanes) {
+    const IntV code = hn::PromoteTo(k_i, hn::LoadU(halves, run.list.codes + n));
+    FloatV q = hn::Zero(k_f);
+    FloatV p = hn::Zero(k_f);
+    add_lines<Group>(code, roots, slope, q, p);
+    hn::Store(q, k_f, search.list_q + n);
+    hn::Store(p, k_f, search.list_p + n);
+    least_low = hn::Min(least_low, hn::MulAdd(set(s_low * (1.0F + k_doubt)), q, p));
+    least_high = hn::Min(least_high, hn::MulAdd(set(s_high * (1.0F + k_doubt)), q, p));
+  }
+  const FloatV low = set(s_low * (1.0F - k_doubt));
+  const FloatV high = set(s_high * (1.0F - k_doubt));
+  const FloatV limit_low = hn::Add(hn::MinOfLanes(k_f, least_low), set(doubt_low));
+  const FloatV limit_high = hn::Add(hn::MinOfLanes(k_f, least_high), set(doubt_high));
+  std::size_t left = 0;
+  std::size_t first_low = k_max_list;
+  std::size_t first_high = k_max_list;
+  for (std::size_t n = 0; n < run.list.count; n += lanes) {
+    const FloatV q = hn::Load(k_f, search.list_q + n);
+    const FloatV p = hn::Load(k_f, search.list_p + n);
+    const unsigned low_bits = mask_bits(hn::Le(hn::MulAdd(low, q, p), limit_low));
+    const unsigned high_bits = mask_bits(hn::Le(hn::MulAdd(high, q, p), limit_high));
+    unsigned bits = low_bits | high_bits;
+    if (bits == 0) continue;
+    if (low_bits != 0) {
+      first_low = std::min(first_low, n + static_cast<std::size_t>(std::countr_zero(low_bits)));
+    }
+    if (high_bits != 0) {
+      first_high = std::min(first_high, n + static_cast<std::size_t>(std::countr_zero(high_bits)));
+    }
+    for (; bits != 0; bits &= bits - 1) {
+      const std::size_t at = n + static_cast<std::size_t>(std::countr_zero(bits));
+      if (at < run.list.count) search.left[left++] = static_cast<std::uint16_t>(at);
+    }
+  }
+  if (left == 1) return left;
+  // One that loses at the low end to one and at the high end to another may win between them.
+  const FloatV a_low = set(line_at(search, first_low, s_low, 1.0F) + doubt_low);
+  const FloatV a_high = set(line_at(search, first_low, s_high, 1.0F) + doubt_high);
+  const FloatV b_low = set(line_at(search, first_high, s_low, 1.0F) + doubt_low);
+  const FloatV b_high = set(line_at(search, first_high, s_high, 1.0F) + doubt_high);
+  left = 0;
+  for (std::size_t n = 0; n < run.list.count; n += lanes) {
+    const FloatV q = hn::Load(k_f, search.list_q + n);
+    const FloatV p = hn::Load(k_f, search.list_p + n);
+    const FloatV at_low = hn::MulAdd(low, q, p);
+    const FloatV at_high = hn::MulAdd(high, q, p);
+    const FloatM beside_a = hn::Or(hn::Le(at_low, a_low), hn::Le(at_high, a_high));
+    const FloatM beside_b = hn::Or(hn::Le(at_low, b_low), hn::Le(at_high, b_high));
+    for (unsigned bits = mask_bits(hn::And(beside_a, beside_b)); bits != 0; bits &= bits - 1) {
+      const std::size_t at = n + static_cast<std::size_t>(std::countr_zero(bits));
+      if (at < run.list.count) search.left[left++] = static_cast<std::uint16_t>(at);
+    }
+  }
+  return left;
+}
 
-/// c.cost[(i * k_levels + l) * k_candidates + t]: what level l of element i costs at scale t.
+/// Of the neighbours in search.left the best one for each scale of the run.
 template <std::size_t Group>
-HWY_INLINE void make_costs(const float* x, const float* roots, std::size_t count, Candidates& c) {
-  for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
-    const FloatV scale = hn::Load(k_f, c.scale + t);
-    for (std::size_t l = 0; l < k_levels<Group>; ++l) {
-      const FloatV value = hn::Mul(scale, set(static_cast<float>(2 * l + 1)));
-      for (std::size_t i = 0; i < Group; ++i) {
-        const FloatV difference = hn::Sub(value, set(x[i]));
-        const FloatV cost = hn::Mul(hn::Mul(set(roots[i]), difference), difference);
-        hn::Store(cost, k_f, c.cost + (i * k_levels<Group> + l) * k_candidates + t);
-      }
+HWY_INLINE void compare_left(const GridRun& run, const GridBlock& block, std::size_t left,
+                             GridSearch& search) {
+  const std::size_t lanes = hn::Lanes(k_f);
+  const FloatV highest = set(std::numeric_limits<float>::max());
+  std::int32_t* const codes = search.code[run.group];
+  for (std::size_t t = run.from; t < run.to; t += lanes) {
+    const FloatV scale = hn::LoadU(k_f, search.scale + t);
+    const FloatV above = hn::Mul(scale, set(1.0F + k_doubt));
+    const FloatV below = hn::Mul(scale, set(1.0F - k_doubt));
+    FloatV best_above = highest; // of the best so far, and the lowest that any other may have
+    FloatV best_below = highest;
+    FloatV other_below = highest;
+    IntV best = hn::Zero(k_i);
+    for (std::size_t n = 0; n < left; ++n) {
+      const FloatV q = set(search.list_q[search.left[n]]);
+      const FloatV p = set(search.list_p[search.left[n]]);
+      const FloatV high = hn::MulAdd(above, q, p);
+      const FloatV low = hn::MulAdd(below, q, p);
+      const FloatM less = hn::Lt(high, best_above);
+      other_below = hn::Min(other_below, hn::IfThenElse(less, best_below, low));
+      best_above = hn::IfThenElse(less, high, best_above);
+      best_below = hn::IfThenElse(less, low, best_below);
+      const IntV code = hn::Set(k_i, run.list.codes[search.left[n]]);
+      best = hn::IfThenElse(hn::RebindMask(k_i, less), code, best);
+    }
+    const std::size_t count = std::min<std::size_t>(lanes, run.to - t);
+    const FloatV doubt =
+        hn::Mul(set(2.0F * k_doubt * search.rest[run.group]), hn::LoadU(k_f, search.inverse + t));
+    const FloatM unsure = hn::Le(other_below, hn::Add(best_above, doubt));
+    hn::BlendedStore(best, hn::FirstN(k_i, count), k_i, codes + t);
+    for (unsigned bits = mask_bits(hn::And(unsure, hn::FirstN(k_f, count))); bits != 0;
+         bits &= bits - 1) {
+      const std::size_t u = t + static_cast<std::size_t>(std::countr_zero(bits));
+      codes[u] = static_cast<std::int32_t>(compare_exactly<Group>(
+          run.list.codes, search.left, left, block.x.data() + run.group * Group,
+          block.roots.data() + run.group * Group, search.scale[u]));
     }
   }
 }
 
-/// What the level of element i costs, at the scales of a vector.
+/// Moves the candidates of a run to their points.
 template <std::size_t Group>
-HWY_INLINE FloatV cost_at(const float* cost, const std::uint8_t* levels, std::size_t i) {
-  return hn::Load(k_f, cost + (i * k_levels<Group> + levels[i]) * k_candidates);
-}
-
-/// c.nearest[t] for the vector at t: the neighbour of least error at each lane's scale, the first
-/// of equals.
-template <std::size_t Group>
-HWY_INLINE void nearest_by_scale(const GridTable& table, std::uint32_t code, std::size_t t,
-                                 Candidates& c) {
-  FloatV least = set(std::numeric_limits<float>::max());
-  IntV best = hn::Zero(k_i);
-  const std::size_t count = table.neighbours(code);
-  const std::uint8_t* HWY_RESTRICT levels = table.levels_by_neighbour(code);
-  const float* const cost = c.cost + t;
-  for (std::size_t n = 0; n < count; ++n, levels += Group) {
-    // Written out: compilers leave a loop here, which costs as much as the additions.
-    FloatV error = hn::Add(cost_at<Group>(cost, levels, 0), cost_at<Group>(cost, levels, 1));
-    error = hn::Add(error, cost_at<Group>(cost, levels, 2));
-    error = hn::Add(error, cost_at<Group>(cost, levels, 3));
-    if constexpr (Group == 8) {
-      error = hn::Add(error, cost_at<Group>(cost, levels, 4));
-      error = hn::Add(error, cost_at<Group>(cost, levels, 5));
-      error = hn::Add(error, cost_at<Group>(cost, levels, 6));
-      error = hn::Add(error, cost_at<Group>(cost, levels, 7));
-    }
-    const FloatM less = hn::Lt(error, least);
-    least = hn::IfThenElse(less, error, least);
-    const IntV which = hn::Set(k_i, static_cast<std::int32_t>(n));
-    best = hn::IfThenElse(hn::RebindMask(k_i, less), which, best);
-  }
-  hn::Store(best, k_i, c.nearest + t);
-}
-
-/// Whether lanes of scales cost less than lanes of neighbours, for a run of `steps` candidates with
-/// the same code. The constants count instructions, roughly.
-template <std::size_t Group>
-HWY_INLINE bool prefers_scales(std::size_t neighbours, std::size_t steps) {
-  const std::size_t lanes = hn::Lanes(k_f);
-  const std::size_t each = 3 * Group + 4;
-  const std::size_t by_scale = (steps / lanes + 1) * neighbours * each;
-  const std::size_t vectors = (neighbours + 15) / 16 * (16 / lanes);
-  return by_scale < steps * (vectors * each + 60);
-}
-
-/// Moves group k of candidates [from, to), which have the same code, to their points.
-template <std::size_t Group>
-HWY_INLINE void move_to_points(const GridTable& table, const GridBlock& block, std::size_t k,
-                               std::size_t from, std::size_t to, Candidates& c) {
-  const std::size_t lanes = hn::Lanes(k_f);
-  const std::size_t first = k * Group;
-  const auto code = static_cast<std::uint32_t>(c.code[from]);
-  if (prefers_scales<Group>(table.neighbours(code), to - from)) {
-    for (std::size_t t = from / lanes * lanes; t < to; t += lanes) {
-      nearest_by_scale<Group>(table, code, t, c);
-      for (std::size_t u = std::max(t, from); u < std::min(t + lanes, to); ++u) {
-        const auto n = static_cast<std::size_t>(c.nearest[u]);
-        const std::uint8_t* const levels = table.levels_by_neighbour(code) + n * Group;
-        for (std::size_t i = 0; i < Group; ++i)
-          c.level[first + i][u] = levels[i];
-      }
+HWY_INLINE void place_run(const GridRun& run, const GridBlock& block, GridSearch& search) {
+  std::int32_t* const codes = search.code[run.group];
+  if (!search.sure[run.group]) {
+    for (std::size_t t = run.from; t < run.to; ++t) {
+      codes[t] = static_cast<std::int32_t>(compare_exactly<Group>(
+          run.list.codes, nullptr, run.list.count, block.x.data() + run.group * Group,
+          block.roots.data() + run.group * Group, search.scale[t]));
     }
     return;
   }
-  for (std::size_t t = from; t < to; ++t) {
-    const std::size_t point = best_neighbour<Group>(table, code, block.x.data() + first,
-                                                    block.roots.data() + first, c.scale[t]);
-    const std::uint8_t* const levels = table.grid().levels(point);
-    for (std::size_t i = 0; i < Group; ++i)
-      c.level[first + i][t] = levels[i];
+  const std::size_t left = screen<Group>(run, block, search);
+  if (left != 1) {
+    compare_left<Group>(run, block, left, search);
+    return;
+  }
+  const std::size_t lanes = hn::Lanes(k_f);
+  const IntV best = hn::Set(k_i, run.list.codes[search.left[0]]);
+  for (std::size_t t = run.from; t < run.to; t += lanes) {
+    hn::BlendedStore(best, hn::FirstN(k_i, std::min<std::size_t>(lanes, run.to - t)), k_i,
+                     codes + t);
   }
 }
 
-/// Levels and codes of group k for all candidates; then those that are off the grid are moved.
+// Codes of candidates ----------------------------------------------------------------------------
+
+/// Rounds group k for the scales of the vector at t. The definition's rounding of
+/// (inverse * x - 1) / 2, held between 0 and top - 1: adding 1.5 * 2^24 leaves half of a number,
+/// rounded, in the low bits of the sum.
 template <std::size_t Group>
-HWY_INLINE void place_candidates(const GridTable& table, const GridRule& rule,
+HWY_INLINE IntV codes_at(const GridSearch& search, const GridRule& rule, const float* x,
+                         std::size_t t) {
+  const FloatV inverse = hn::Load(k_f, search.inverse + t);
+  const FloatV limit = set(static_cast<float>(2 * (rule.top - 1)));
+  const FloatV magic = set(25165824.0F);
+  IntV code = hn::Zero(k_i);
+  for (std::size_t i = Group; i-- > 0;) {
+    FloatV v = hn::Sub(hn::Mul(inverse, set(x[i])), set(1.0F));
+    v = hn::Min(hn::Max(v, hn::Zero(k_f)), limit);
+    const IntV level = hn::BitCast(k_i, hn::Add(v, magic));
+    code = hn::Add(hn::ShiftLeft<k_level_bits<Group>>(code), level);
+  }
+  // The exponent of the sums is above the sixteen bits of a code.
+  return hn::And(code, hn::Set(k_i, 0xFFFF));
+}
+
+/// Codes of group k for all candidates; appends the runs that are off the grid.
+template <std::size_t Group>
+HWY_INLINE std::size_t find_runs(const NeighbourTable& table, const GridRule& rule,
                                  const GridBlock& block, std::size_t k, std::size_t count,
-                                 Candidates& c) {
-  constexpr int k_bits = Group == 4 ? 3 : 2;
-  const std::size_t first = k * Group;
+                                 GridSearch& search, GridRun* runs) {
+  std::int32_t* const codes = search.code[k];
   for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
-    const FloatV inverse = hn::Load(k_f, c.inverse + t);
-    IntV code = hn::Zero(k_i);
-    for (std::size_t i = Group; i-- > 0;) {
-      const IntV level = grid_level(inverse, block.x[first + i], rule.top);
-      store_bytes(level, &c.level[first + i][t]);
-      code = hn::Or(hn::ShiftLeft<k_bits>(code), level);
-    }
-    hn::Store(code, k_i, c.code + t);
+    hn::Store(codes_at<Group>(search, rule, block.x.data() + k * Group, t), k_i, codes + t);
   }
-  make_costs<Group>(block.x.data() + first, block.roots.data() + first, count, c);
-  // The candidates ascend, and so do levels: equal codes come in runs.
-  for (std::size_t from = 0, to = 0; from < count; from = to) {
-    while (to < count && c.code[to] == c.code[from])
-      ++to;
-    if (table.neighbours(static_cast<std::uint32_t>(c.code[from])) != 0) {
-      move_to_points<Group>(table, block, k, from, to, c);
-    } else {
-      for (std::size_t t = from; t < to; ++t)
-        c.on_grid[t] |= 1U << k;
-    }
+  codes[count] = -1;
+  std::uint32_t ends = 0;
+  for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
+    const auto ended = hn::Ne(hn::Load(k_i, codes + t), hn::LoadU(k_i, codes + t + 1));
+    ends |= mask_bits(hn::RebindMask(k_f, ended)) << t;
+  }
+  ends &= static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1);
+  std::size_t found = 0;
+  std::uint32_t off_grid = 0;
+  for (std::uint32_t from = 0; ends != 0; ends &= ends - 1) {
+    const auto to = static_cast<std::uint32_t>(std::countr_zero(ends)) + 1;
+    const auto list = table.neighbours(static_cast<std::uint32_t>(codes[from]));
+    runs[found] = {list, static_cast<std::uint32_t>(k), from, to};
+    const bool off = list.count != 0;
+    found += off ? 1 : 0;
+    const std::uint64_t these = (std::uint64_t{1} << to) - (std::uint64_t{1} << from);
+    off_grid |= off ? static_cast<std::uint32_t>(these) : 0;
+    from = to;
+  }
+  search.off_grid[k] = off_grid;
+  return found;
+}
+
+template <std::size_t Group, std::size_t I = 0>
+HWY_INLINE void add_sums(IntV code, const float* weights, const float* weighted_x, FloatV& qx,
+                         FloatV& q2) {
+  if constexpr (I < Group) {
+    const FloatV q = odd_level<Group, I>(code);
+    qx = hn::Add(qx, hn::Mul(set(weighted_x[I]), q));
+    q2 = hn::Add(q2, hn::Mul(hn::Mul(set(weights[I]), q), q));
+    add_sums<Group, I + 1>(code, weights, weighted_x, qx, q2);
   }
 }
 
-/// Sums of w x q and w q q over the sub-block, in order, for all candidates.
-HWY_INLINE void sum_candidates(const GridBlock& block, std::size_t count, Candidates& c) {
-  const hn::Rebind<std::uint8_t, Floats> bytes;
-  for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
-    FloatV qx = hn::Zero(k_f);
-    FloatV q2 = qx;
-    for (std::size_t i = 0; i < block.size; ++i) {
-      const IntV level = hn::PromoteTo(k_i, hn::LoadU(bytes, &c.level[i][t]));
-      const FloatV q = hn::ConvertTo(k_f, hn::Add(hn::Add(level, level), hn::Set(k_i, 1)));
-      const FloatV w = set(block.weights[i]);
-      qx = hn::Add(qx, hn::Mul(hn::Mul(w, set(block.x[i])), q));
-      q2 = hn::Add(q2, hn::Mul(hn::Mul(w, q), q));
-    }
-    hn::Store(qx, k_f, c.qx + t);
-    hn::Store(q2, k_f, c.q2 + t);
-  }
-}
-
-/// Puts the groups of `which` on the grid for the scale that was found, and fits it again.
+/// Sums of w x q and w q q over the sub-block, in order, for the scales from t on.
 template <std::size_t Group>
-HWY_INLINE void place_again(const GridTable& table, const GridRule& rule, std::uint32_t which,
-                            const GridBlock& block, GridFit& fit) {
-  const float inverse = 1.0F / fit.scale;
+HWY_INLINE void sum_candidates(const GridBlock& block, std::size_t t, GridSearch& search) {
+  FloatV qx = hn::Zero(k_f);
+  FloatV q2 = qx;
   for (std::size_t k = 0; k < block.size / Group; ++k) {
-    if ((which >> k & 1U) == 0) continue;
-    const std::size_t first = k * Group;
-    for (std::size_t i = first; i < first + Group; ++i) {
-      const int level = nearest_int(0.5F * (inverse * block.x[i] - 1.0F));
-      fit.levels[i] = static_cast<std::uint8_t>(std::clamp(level, 0, rule.top - 1));
-    }
-    const std::uint32_t code = table.grid().code(&fit.levels[first]);
-    if (table.neighbours(code) == 0) continue;
-    const std::size_t point = best_neighbour<Group>(table, code, block.x.data() + first,
-                                                    block.roots.data() + first, fit.scale);
-    std::copy_n(table.grid().levels(point), Group, &fit.levels[first]);
+    const IntV code = hn::Load(k_i, search.code[k] + t);
+    add_sums<Group>(code, block.weights.data() + k * Group, search.weighted_x + k * Group, qx, q2);
   }
-  float qx = 0.0F;
-  float q2 = 0.0F;
-  for (std::size_t i = 0; i < block.size; ++i) {
-    const auto q = static_cast<float>(2 * fit.levels[i] + 1);
-    qx += block.weights[i] * block.x[i] * q;
-    q2 += block.weights[i] * q * q;
-  }
-  if (q2 > 0.0F) fit.scale = qx / q2;
+  hn::Store(qx, k_f, search.qx + t);
+  hn::Store(q2, k_f, search.q2 + t);
 }
+
+/// Whether k_doubt holds for scales from s_low to s_high: products stay in the range in which
+/// roundings are relative.
+template <std::size_t Group>
+HWY_INLINE bool is_sure(const GridRule& rule, const GridSearch& search, std::size_t k, float s_low,
+                        float s_high) {
+  constexpr float k_low = 1e-30F;
+  constexpr float k_high = 1e30F;
+  const float rest = search.rest[k];
+  const auto top_odd = static_cast<float>(2 * rule.top - 1);
+  return rest >= k_low && rest <= k_high && rest >= k_low * s_high * s_high && s_high <= 1e6F &&
+         rest >= k_low * s_high && rest <= k_high * s_low &&
+         s_high * search.roots[k] * top_odd * top_odd <= k_high;
+}
+
+/// What does not depend on the scale.
+template <std::size_t Group>
+HWY_INLINE void prepare(const GridRule& rule, const GridBlock& block, std::size_t count,
+                        GridSearch& search) {
+  alignas(64) float rest[reference::k_grid_block];
+  for (std::size_t i = 0; i < block.size; i += hn::Lanes(k_f)) {
+    const FloatV x = hn::LoadU(k_f, block.x.data() + i);
+    const FloatV rx = hn::Mul(hn::LoadU(k_f, block.roots.data() + i), x);
+    hn::Store(hn::Mul(hn::LoadU(k_f, block.weights.data() + i), x), k_f, search.weighted_x + i);
+    hn::Store(hn::Mul(rx, set(-2.0F)), k_f, search.slope + i);
+    hn::Store(hn::Mul(rx, x), k_f, rest + i);
+  }
+  for (std::size_t k = 0; k < block.size / Group; ++k) {
+    search.rest[k] = 0.0F;
+    search.roots[k] = 0.0F;
+    for (std::size_t i = k * Group; i < (k + 1) * Group; ++i) {
+      search.rest[k] += rest[i];
+      search.roots[k] += block.roots[i];
+    }
+    search.sure[k] = is_sure<Group>(rule, search, k, search.scale[count - 1], search.scale[0]);
+  }
+}
+
+// The search -------------------------------------------------------------------------------------
+
+struct GridFit {
+  float scale;
+  std::uint32_t code[k_max_groups]; ///< all on the grid
+};
 
 /// Which groups the rule places again; `on_grid` has a bit for each group.
 HWY_INLINE std::uint32_t again(const GridRule& rule, std::uint32_t on_grid, std::uint32_t all) {
@@ -277,49 +406,89 @@ HWY_INLINE std::uint32_t again(const GridRule& rule, std::uint32_t on_grid, std:
   return rule.again == GridRule::Again::off_grid || off == 0 ? off : all;
 }
 
-/// reference::fit_on_grid, but with the candidates in lanes.
+/// Puts the groups of `which` on the grid for the scale that was found, and fits it again.
 template <std::size_t Group>
-HWY_INLINE GridFit fit_in_lanes(const GridTable& table, const GridRule& rule, float reach,
-                                const GridFit& start, Signs signs, GridBlock& block) {
+HWY_INLINE void place_again(const NeighbourTable& table, const GridRule& rule, std::uint32_t which,
+                            const GridBlock& block, GridSearch& search, GridFit& fit) {
+  for (std::size_t t = k_found; t < k_slots; t += hn::Lanes(k_f)) {
+    hn::Store(set(fit.scale), k_f, search.scale + t);
+    hn::Store(set(1.0F / fit.scale), k_f, search.inverse + t);
+  }
+  for (std::size_t k = 0; k < block.size / Group; ++k) {
+    std::int32_t& code = search.code[k][k_found];
+    code = static_cast<std::int32_t>(fit.code[k]);
+    if ((which >> k & 1U) == 0) continue;
+    const float* const x = block.x.data() + k * Group;
+    hn::Store(codes_at<Group>(search, rule, x, k_found), k_i, &code);
+    const auto list = table.neighbours(static_cast<std::uint32_t>(code));
+    if (list.count != 0) {
+      const GridRun run{list, static_cast<std::uint32_t>(k), k_found, k_found + 1};
+      search.sure[k] = is_sure<Group>(rule, search, k, fit.scale, fit.scale);
+      place_run<Group>(run, block, search);
+    }
+    fit.code[k] = static_cast<std::uint32_t>(code);
+  }
+  sum_candidates<Group>(block, k_found, search);
+  if (search.q2[k_found] > 0.0F) fit.scale = search.qx[k_found] / search.q2[k_found];
+}
+
+/// reference::fit_on_grid, from `scale` and codes of 0. False where the scalar code must do it: an
+/// element is so large for the scales that its level is not the nearest one.
+template <std::size_t Group>
+HWY_INLINE bool fit_in_lanes(const NeighbourTable& table, const GridRule& rule, float reach,
+                             float scale, Signs signs, GridBlock& block, GridFit& fit) {
+  constexpr float k_far = 1e6F;
   const std::size_t groups = block.size / Group;
   const std::uint32_t all = (1U << groups) - 1U;
   const auto count = static_cast<std::size_t>(2 * rule.tries + 1);
   const auto top_odd = static_cast<float>(2 * rule.top - 1);
-  Candidates c;
-  std::memset(c.on_grid, 0, sizeof c.on_grid);
+  GridSearch search;
   for (std::size_t t = 0; t < k_candidates; t += hn::Lanes(k_f)) {
     const FloatV step = hn::Iota(k_f, static_cast<float>(t) - static_cast<float>(rule.tries));
     const FloatV numerator = hn::Add(set(top_odd), hn::Mul(step, set(rule.step)));
     const FloatV inverse = hn::Div(numerator, set(reach));
-    hn::Store(inverse, k_f, c.inverse + t);
-    hn::Store(hn::Div(set(1.0F), inverse), k_f, c.scale + t);
+    hn::Store(inverse, k_f, search.inverse + t);
+    hn::Store(hn::Div(set(1.0F), inverse), k_f, search.scale + t);
   }
+  if (!all_within(block.x.data(), block.size, k_far / search.inverse[count - 1])) return false;
+  prepare<Group>(rule, block, count, search);
+  GridRun runs[k_max_groups * k_candidates];
+  std::size_t off = 0;
   for (std::size_t k = 0; k < groups; ++k)
-    place_candidates<Group>(table, rule, block, k, count, c);
-  sum_candidates(block, count, c);
-  GridFit fit = start;
+    off += find_runs<Group>(table, rule, block, k, count, search, runs + off);
+  for (std::size_t r = 0; r < off; ++r)
+    place_run<Group>(runs[r], block, search);
+  for (std::size_t t = 0; t < count; t += hn::Lanes(k_f))
+    sum_candidates<Group>(block, t, search);
+  fit = {scale, {}};
   std::uint32_t on_grid = rule.start_on_grid ? all : 0;
   float best = 0.0F;
   std::size_t chosen = k_candidates;
   for (std::size_t t = 0; t < count; ++t) {
-    if (!(c.q2[t] > 0.0F && c.qx[t] * c.qx[t] > best * c.q2[t])) continue;
-    fit.scale = c.qx[t] / c.q2[t];
-    best = fit.scale * c.qx[t];
-    on_grid = c.on_grid[t];
+    if (!(search.q2[t] > 0.0F && search.qx[t] * search.qx[t] > best * search.q2[t])) continue;
+    fit.scale = search.qx[t] / search.q2[t];
+    best = fit.scale * search.qx[t];
     chosen = t;
   }
-  for (std::size_t i = 0; chosen < k_candidates && i < block.size; ++i) {
-    fit.levels[i] = c.level[i][chosen];
+  if (chosen < k_candidates) {
+    on_grid = 0;
+    for (std::size_t k = 0; k < groups; ++k) {
+      fit.code[k] = static_cast<std::uint32_t>(search.code[k][chosen]);
+      on_grid |= (~search.off_grid[k] >> chosen & 1U) << k;
+    }
   }
   const std::uint32_t which = again(rule, on_grid, all);
-  if (fit.scale > 0.0F && which != 0) place_again<Group>(table, rule, which, block, fit);
+  if (fit.scale > 0.0F && which != 0) {
+    if (!all_within(block.x.data(), block.size, k_far * fit.scale)) return false;
+    place_again<Group>(table, rule, which, block, search, fit);
+  }
   if (fit.scale < 0.0F) {
     fit.scale = -fit.scale;
     const unsigned mask = signs == Signs::even ? 127U : 255U;
     for (std::uint8_t& s : block.signs)
       s = static_cast<std::uint8_t>(~s & mask);
   }
-  return fit;
+  return true;
 }
 
 /// Weights of a sub-block and their roots: importance * sqrt(sigma2 + x^2).
