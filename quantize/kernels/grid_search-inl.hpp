@@ -52,62 +52,86 @@ inline constexpr int k_level_bits = Group == 4 ? 3 : 2;
 template <std::size_t Group>
 inline constexpr int k_level_mask = Group == 4 ? 7 : 3;
 
+/// Candidates of a group with the same code, off the grid.
+struct GridRun {
+  NeighbourTable::List list;
+  std::uint32_t group;
+  std::uint32_t from;
+  std::uint32_t to;
+  std::uint32_t low = 0;  ///< bit n: neighbour n may be best for the lowest scale; short lists
+  std::uint32_t high = 0; ///< for the highest
+};
+
+/// The lines of a short list's neighbours.
+struct alignas(64) Lines {
+  float q[32]; ///< Q
+  float p[32]; ///< -2 P
+};
+
 /// One sub-block's search.
 struct alignas(64) GridSearch {
   float inverse[k_slots];
   float scale[k_slots];
   std::int32_t code[k_max_groups][k_slots]; ///< of each group for each scale
   std::uint32_t off_grid[k_max_groups];     ///< bit t: for scale t the group was moved to a point
-  float qx[k_slots];
-  float q2[k_slots];
-  float weighted_x[reference::k_grid_block]; ///< weights[i] * x[i]
-  float slope[reference::k_grid_block];      ///< -2 roots[i] * x[i]
-  float rest[k_max_groups];                  ///< X of each group
-  float roots[k_max_groups];                 ///< their sum
-  bool sure[k_max_groups];                   ///< whether k_doubt holds
-  float list_q[k_max_list];                  ///< Q of each neighbour
-  float list_p[k_max_list];                  ///< -2 P
-  std::uint16_t left[k_max_list];            ///< neighbours that may be best
+  alignas(64) float qx[k_slots];
+  alignas(64) float q2[k_slots];
+  alignas(64) float weighted_x[reference::k_grid_block]; ///< weights[i] * x[i]
+  alignas(64) float slope[reference::k_grid_block];      ///< -2 roots[i] * x[i]
+  float rest[k_max_groups];                              ///< X of each group
+  float roots[k_max_groups];                             ///< their sum
+  bool sure[k_max_groups];                               ///< whether k_doubt holds
+  alignas(64) float list_q[k_max_list];                  ///< Q of each neighbour
+  alignas(64) float list_p[k_max_list];                  ///< -2 P
+  std::uint16_t left[k_max_list];                        ///< neighbours that may be best
+  GridRun runs[k_max_groups * k_candidates];
+  Lines lines[k_max_groups * k_candidates];
+  std::uint16_t open[k_max_groups * k_candidates]; ///< runs that have more than one neighbour left
 };
 
-/// Candidates of a group with the same code.
-struct GridRun {
-  NeighbourTable::List list;
-  std::uint32_t group;
-  std::uint32_t from;
-  std::uint32_t to;
-};
+/// Lanes of neighbours: lists of groups of four are short.
+template <std::size_t Group>
+using Near = hn::CappedTag<float, Group == 4 ? 8 : 16>;
 
-HWY_INLINE unsigned mask_bits(FloatM mask) {
+template <class D, class M>
+HWY_INLINE std::uint32_t mask_bits(D d, M mask) {
   std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(k_f, mask, bytes);
-  return bytes[0] | static_cast<unsigned>(bytes[1]) << 8;
+  hn::StoreMaskBits(d, mask, bytes);
+  return bytes[0] | static_cast<std::uint32_t>(bytes[1]) << 8;
 }
 
 /// 2 level + 1 of element I of each lane's code.
-template <std::size_t Group, std::size_t I>
-HWY_INLINE FloatV odd_level(IntV code) {
+template <std::size_t Group, std::size_t I, class DI>
+HWY_INLINE hn::VFromD<hn::RebindToFloat<DI>> odd_level(DI d, hn::VFromD<DI> code) {
   constexpr int k_shift = k_level_bits<Group> * static_cast<int>(I) - 1;
-  IntV twice;
-  if constexpr (k_shift < 0) {
-    twice = hn::Add(code, code);
-  } else {
-    twice = hn::ShiftRight<k_shift>(code);
-  }
-  const IntV odd = hn::Or(hn::And(twice, hn::Set(k_i, 2 * k_level_mask<Group>)), hn::Set(k_i, 1));
-  return hn::ConvertTo(k_f, odd);
+  hn::VFromD<DI> twice = hn::Add(code, code);
+  if constexpr (k_shift >= 0) twice = hn::ShiftRight<k_shift>(code);
+  const auto odd = hn::Or(hn::And(twice, hn::Set(d, 2 * k_level_mask<Group>)), hn::Set(d, 1));
+  return hn::ConvertTo(hn::RebindToFloat<DI>(), odd);
 }
 
 // Lines of neighbours ----------------------------------------------------------------------------
 
-template <std::size_t Group, std::size_t I = 0>
-HWY_INLINE void add_lines(IntV code, const float* roots, const float* slope, FloatV& q, FloatV& p) {
+template <std::size_t Group, std::size_t I, class D, class V, class VI>
+HWY_INLINE void add_lines(D d, VI code, const float* roots, const float* slope, V& q, V& p) {
   if constexpr (I < Group) {
-    const FloatV odd = odd_level<Group, I>(code);
-    q = hn::MulAdd(hn::Mul(odd, odd), set(roots[I]), q);
-    p = hn::MulAdd(odd, set(slope[I]), p);
-    add_lines<Group, I + 1>(code, roots, slope, q, p);
+    const V odd = odd_level<Group, I>(hn::RebindToSigned<D>(), code);
+    q = hn::MulAdd(hn::Mul(odd, odd), hn::Set(d, roots[I]), q);
+    p = hn::MulAdd(odd, hn::Set(d, slope[I]), p);
+    add_lines<Group, I + 1>(d, code, roots, slope, q, p);
   }
+}
+
+/// Q and -2 P of the neighbours with these codes.
+template <std::size_t Group, class D, class V>
+HWY_INLINE void lines_of(D d, const std::uint16_t* codes, const GridRun& run,
+                         const GridBlock& block, const GridSearch& search, V& q, V& p) {
+  const hn::Rebind<std::uint16_t, D> halves;
+  const auto code = hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(halves, codes));
+  q = hn::Zero(d);
+  p = hn::Zero(d);
+  add_lines<Group, 0>(d, code, block.roots.data() + run.group * Group,
+                      search.slope + run.group * Group, q, p);
 }
 
 /// The definition's choice among list.codes[which[0..count)] for one scale.
@@ -133,92 +157,89 @@ HWY_NOINLINE std::uint32_t compare_exactly(const std::uint16_t* codes, const std
   return best;
 }
 
-/// The line of a neighbour at s, with what it is off by added or, for minus 1, taken off.
-HWY_INLINE float line_at(const GridSearch& search, std::size_t n, float s, float sign) {
-  return s * (1.0F + sign * k_doubt) * search.list_q[n] + search.list_p[n];
+/// The ends of a run, and by what the lines there are off beside their k_doubt.
+struct Ends {
+  float low, high;             ///< scales
+  float doubt_low, doubt_high; ///< of two lines
+
+  Ends(const GridRun& run, const GridSearch& search)
+      : low(search.scale[run.to - 1]), high(search.scale[run.from]) {
+    const float doubt = 2.0F * k_doubt * search.rest[run.group];
+    doubt_low = doubt * search.inverse[run.to - 1];
+    doubt_high = doubt * search.inverse[run.from];
+  }
+};
+
+/// Appends n + i to search.left for each bit i.
+HWY_INLINE void append_bits(std::uint32_t bits, std::size_t n, std::size_t& left,
+                            GridSearch& search) {
+  for (; bits != 0; bits &= bits - 1) {
+    search.left[left++] =
+        static_cast<std::uint16_t>(n + static_cast<std::size_t>(std::countr_zero(bits)));
+  }
 }
 
-/// Neighbours that no single other beats at both ends of the run. Returns how many are in
+/// Of `count` lines those that neither line a nor line b beats at both ends. One that loses at the
+/// low end to one and at the high end to another may win between them. Returns how many are in
 /// search.left.
-template <std::size_t Group>
-HWY_INLINE std::size_t screen(const GridRun& run, const GridBlock& block, GridSearch& search) {
-  const std::size_t lanes = hn::Lanes(k_f);
-  const float* const roots = block.roots.data() + run.group * Group;
-  const float* const slope = search.slope + run.group * Group;
-  const float s_low = search.scale[run.to - 1];
-  const float s_high = search.scale[run.from];
-  const float doubt = 2.0F * k_doubt * search.rest[run.group];
-  const float doubt_low = doubt * search.inverse[run.to - 1];
-  const float doubt_high = doubt * search.inverse[run.from];
-  const hn::Rebind<std::uint16_t, Floats> halves;
-  FloatV least_low = set(std::numeric_limits<float>::max());
-  FloatV least_high = least_low;
-  for (std::size_t n = 0; n < run.list.count; n += lanes) {
-    const IntV code = hn::PromoteTo(k_i, hn::LoadU(halves, run.list.codes + n));
-    FloatV q = hn::Zero(k_f);
-    FloatV p = hn::Zero(k_f);
-    add_lines<Group>(code, roots, slope, q, p);
-    hn::Store(q, k_f, search.list_q + n);
-    hn::Store(p, k_f, search.list_p + n);
-    least_low = hn::Min(least_low, hn::MulAdd(set(s_low * (1.0F + k_doubt)), q, p));
-    least_high = hn::Min(least_high, hn::MulAdd(set(s_high * (1.0F + k_doubt)), q, p));
-  }
-  const FloatV low = set(s_low * (1.0F - k_doubt));
-  const FloatV high = set(s_high * (1.0F - k_doubt));
-  const FloatV limit_low = hn::Add(hn::MinOfLanes(k_f, least_low), set(doubt_low));
-  const FloatV limit_high = hn::Add(hn::MinOfLanes(k_f, least_high), set(doubt_high));
+template <class D>
+HWY_INLINE std::size_t keep_beside(D d, const Ends& ends, const float* q, const float* p,
+                                   std::size_t count, std::size_t a, std::size_t b,
+                                   GridSearch& search) {
+  const float low = ends.low * (1.0F + k_doubt);
+  const float high = ends.high * (1.0F + k_doubt);
+  const auto a_low = hn::Set(d, low * q[a] + p[a] + ends.doubt_low);
+  const auto a_high = hn::Set(d, high * q[a] + p[a] + ends.doubt_high);
+  const auto b_low = hn::Set(d, low * q[b] + p[b] + ends.doubt_low);
+  const auto b_high = hn::Set(d, high * q[b] + p[b] + ends.doubt_high);
+  const auto below_low = hn::Set(d, ends.low * (1.0F - k_doubt));
+  const auto below_high = hn::Set(d, ends.high * (1.0F - k_doubt));
   std::size_t left = 0;
-  std::size_t first_low = k_max_list;
-  std::size_t first_high = k_max_list;
-  for (std::size_t n = 0; n < run.list.count; n += lanes) {
-    const FloatV q = hn::Load(k_f, search.list_q + n);
-    const FloatV p = hn::Load(k_f, search.list_p + n);
-    const unsigned low_bits = mask_bits(hn::Le(hn::MulAdd(low, q, p), limit_low));
-    const unsigned high_bits = mask_bits(hn::Le(hn::MulAdd(high, q, p), limit_high));
-    unsigned bits = low_bits | high_bits;
-    if (bits == 0) continue;
-    if (low_bits != 0) {
-      first_low = std::min(first_low, n + static_cast<std::size_t>(std::countr_zero(low_bits)));
-    }
-    if (high_bits != 0) {
-      first_high = std::min(first_high, n + static_cast<std::size_t>(std::countr_zero(high_bits)));
-    }
-    for (; bits != 0; bits &= bits - 1) {
-      const std::size_t at = n + static_cast<std::size_t>(std::countr_zero(bits));
-      if (at < run.list.count) search.left[left++] = static_cast<std::uint16_t>(at);
-    }
-  }
-  if (left == 1) return left;
-  // One that loses at the low end to one and at the high end to another may win between them.
-  const FloatV a_low = set(line_at(search, first_low, s_low, 1.0F) + doubt_low);
-  const FloatV a_high = set(line_at(search, first_low, s_high, 1.0F) + doubt_high);
-  const FloatV b_low = set(line_at(search, first_high, s_low, 1.0F) + doubt_low);
-  const FloatV b_high = set(line_at(search, first_high, s_high, 1.0F) + doubt_high);
-  left = 0;
-  for (std::size_t n = 0; n < run.list.count; n += lanes) {
-    const FloatV q = hn::Load(k_f, search.list_q + n);
-    const FloatV p = hn::Load(k_f, search.list_p + n);
-    const FloatV at_low = hn::MulAdd(low, q, p);
-    const FloatV at_high = hn::MulAdd(high, q, p);
-    const FloatM beside_a = hn::Or(hn::Le(at_low, a_low), hn::Le(at_high, a_high));
-    const FloatM beside_b = hn::Or(hn::Le(at_low, b_low), hn::Le(at_high, b_high));
-    for (unsigned bits = mask_bits(hn::And(beside_a, beside_b)); bits != 0; bits &= bits - 1) {
-      const std::size_t at = n + static_cast<std::size_t>(std::countr_zero(bits));
-      if (at < run.list.count) search.left[left++] = static_cast<std::uint16_t>(at);
-    }
+  for (std::size_t n = 0; n < count; n += hn::Lanes(d)) {
+    const auto at_low = hn::MulAdd(below_low, hn::Load(d, q + n), hn::Load(d, p + n));
+    const auto at_high = hn::MulAdd(below_high, hn::Load(d, q + n), hn::Load(d, p + n));
+    const auto beside_a = hn::Or(hn::Le(at_low, a_low), hn::Le(at_high, a_high));
+    const auto beside_b = hn::Or(hn::Le(at_low, b_low), hn::Le(at_high, b_high));
+    const std::uint32_t bits = mask_bits(d, hn::And(beside_a, beside_b));
+    const std::uint32_t valid = count - n < 16 ? (1U << (count - n)) - 1U : 0xFFFFU;
+    append_bits(bits & valid, n, left, search);
   }
   return left;
 }
 
+/// Writes `best` for the candidates of the run within the vector at t.
+HWY_INLINE void put_codes(IntV best, std::size_t t, const GridRun& run, GridSearch& search) {
+  const IntV at = hn::Iota(k_i, static_cast<std::int32_t>(t));
+  const auto from = hn::Gt(at, hn::Set(k_i, static_cast<std::int32_t>(run.from) - 1));
+  const auto to = hn::Lt(at, hn::Set(k_i, static_cast<std::int32_t>(run.to)));
+  std::int32_t* const codes = search.code[run.group] + t;
+  hn::Store(hn::IfThenElse(hn::And(from, to), best, hn::Load(k_i, codes)), k_i, codes);
+}
+
+/// All candidates of the run go to one point.
+HWY_INLINE void put_code(std::uint32_t code, const GridRun& run, GridSearch& search) {
+  const std::size_t lanes = hn::Lanes(k_f);
+  const IntV best = hn::Set(k_i, static_cast<std::int32_t>(code));
+  for (std::size_t t = run.from / lanes * lanes; t < run.to; t += lanes)
+    put_codes(best, t, run, search);
+}
+
+template <std::size_t Group>
+HWY_INLINE void put_exactly(const GridRun& run, const std::uint16_t* which, std::size_t count,
+                            std::size_t t, const GridBlock& block, GridSearch& search) {
+  search.code[run.group][t] = static_cast<std::int32_t>(
+      compare_exactly<Group>(run.list.codes, which, count, block.x.data() + run.group * Group,
+                             block.roots.data() + run.group * Group, search.scale[t]));
+}
+
 /// Of the neighbours in search.left the best one for each scale of the run.
 template <std::size_t Group>
-HWY_INLINE void compare_left(const GridRun& run, const GridBlock& block, std::size_t left,
-                             GridSearch& search) {
+HWY_INLINE void compare_left(const GridRun& run, const GridBlock& block, const float* list_q,
+                             const float* list_p, std::size_t left, GridSearch& search) {
   const std::size_t lanes = hn::Lanes(k_f);
   const FloatV highest = set(std::numeric_limits<float>::max());
-  std::int32_t* const codes = search.code[run.group];
-  for (std::size_t t = run.from; t < run.to; t += lanes) {
-    const FloatV scale = hn::LoadU(k_f, search.scale + t);
+  for (std::size_t t = run.from / lanes * lanes; t < run.to; t += lanes) {
+    const FloatV scale = hn::Load(k_f, search.scale + t);
     const FloatV above = hn::Mul(scale, set(1.0F + k_doubt));
     const FloatV below = hn::Mul(scale, set(1.0F - k_doubt));
     FloatV best_above = highest; // of the best so far, and the lowest that any other may have
@@ -226,8 +247,8 @@ HWY_INLINE void compare_left(const GridRun& run, const GridBlock& block, std::si
     FloatV other_below = highest;
     IntV best = hn::Zero(k_i);
     for (std::size_t n = 0; n < left; ++n) {
-      const FloatV q = set(search.list_q[search.left[n]]);
-      const FloatV p = set(search.list_p[search.left[n]]);
+      const FloatV q = set(list_q[search.left[n]]);
+      const FloatV p = set(list_p[search.left[n]]);
       const FloatV high = hn::MulAdd(above, q, p);
       const FloatV low = hn::MulAdd(below, q, p);
       const FloatM less = hn::Lt(high, best_above);
@@ -237,43 +258,139 @@ HWY_INLINE void compare_left(const GridRun& run, const GridBlock& block, std::si
       const IntV code = hn::Set(k_i, run.list.codes[search.left[n]]);
       best = hn::IfThenElse(hn::RebindMask(k_i, less), code, best);
     }
-    const std::size_t count = std::min<std::size_t>(lanes, run.to - t);
+    put_codes(best, t, run, search);
     const FloatV doubt =
-        hn::Mul(set(2.0F * k_doubt * search.rest[run.group]), hn::LoadU(k_f, search.inverse + t));
-    const FloatM unsure = hn::Le(other_below, hn::Add(best_above, doubt));
-    hn::BlendedStore(best, hn::FirstN(k_i, count), k_i, codes + t);
-    for (unsigned bits = mask_bits(hn::And(unsure, hn::FirstN(k_f, count))); bits != 0;
-         bits &= bits - 1) {
-      const std::size_t u = t + static_cast<std::size_t>(std::countr_zero(bits));
-      codes[u] = static_cast<std::int32_t>(compare_exactly<Group>(
-          run.list.codes, search.left, left, block.x.data() + run.group * Group,
-          block.roots.data() + run.group * Group, search.scale[u]));
+        hn::Mul(set(2.0F * k_doubt * search.rest[run.group]), hn::Load(k_f, search.inverse + t));
+    std::uint32_t unsure = mask_bits(k_f, hn::Le(other_below, hn::Add(best_above, doubt)));
+    for (; unsure != 0; unsure &= unsure - 1) {
+      const std::size_t u = t + static_cast<std::size_t>(std::countr_zero(unsure));
+      if (u < run.from || u >= run.to) continue;
+      put_exactly<Group>(run, search.left, left, u, block, search);
     }
   }
 }
 
-/// Moves the candidates of a run to their points.
+/// The neighbours of a list of at most Vectors vectors that may be best at either end of the run.
+template <std::size_t Group, std::size_t Vectors>
+HWY_INLINE void screen_short(const GridBlock& block, GridRun& run, Lines& lines,
+                             const GridSearch& search) {
+  const Near<Group> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Ends ends(run, search);
+  const auto above_low = hn::Set(d, ends.low * (1.0F + k_doubt));
+  const auto above_high = hn::Set(d, ends.high * (1.0F + k_doubt));
+  auto q = hn::Zero(d), p = q, q2 = q, p2 = q;
+  lines_of<Group>(d, run.list.codes, run, block, search, q, p);
+  hn::Store(q, d, lines.q);
+  hn::Store(p, d, lines.p);
+  auto least_low = hn::MulAdd(above_low, q, p);
+  auto least_high = hn::MulAdd(above_high, q, p);
+  if constexpr (Vectors == 2) {
+    lines_of<Group>(d, run.list.codes + lanes, run, block, search, q2, p2);
+    hn::Store(q2, d, lines.q + lanes);
+    hn::Store(p2, d, lines.p + lanes);
+    least_low = hn::Min(least_low, hn::MulAdd(above_low, q2, p2));
+    least_high = hn::Min(least_high, hn::MulAdd(above_high, q2, p2));
+  }
+  const auto limit_low = hn::Add(hn::MinOfLanes(d, least_low), hn::Set(d, ends.doubt_low));
+  const auto limit_high = hn::Add(hn::MinOfLanes(d, least_high), hn::Set(d, ends.doubt_high));
+  const auto below_low = hn::Set(d, ends.low * (1.0F - k_doubt));
+  const auto below_high = hn::Set(d, ends.high * (1.0F - k_doubt));
+  std::uint32_t low = mask_bits(d, hn::Le(hn::MulAdd(below_low, q, p), limit_low));
+  std::uint32_t high = mask_bits(d, hn::Le(hn::MulAdd(below_high, q, p), limit_high));
+  if constexpr (Vectors == 2) {
+    low |= mask_bits(d, hn::Le(hn::MulAdd(below_low, q2, p2), limit_low)) << lanes;
+    high |= mask_bits(d, hn::Le(hn::MulAdd(below_high, q2, p2), limit_high)) << lanes;
+  }
+  const auto valid = static_cast<std::uint32_t>((std::uint64_t{1} << run.list.count) - 1);
+  run.low = low & valid;
+  run.high = high & valid;
+}
+
+/// A run with a list of any length, or one for which k_doubt does not hold.
 template <std::size_t Group>
-HWY_INLINE void place_run(const GridRun& run, const GridBlock& block, GridSearch& search) {
-  std::int32_t* const codes = search.code[run.group];
+HWY_NOINLINE void place_long(const GridRun& run, const GridBlock& block, GridSearch& search) {
   if (!search.sure[run.group]) {
-    for (std::size_t t = run.from; t < run.to; ++t) {
-      codes[t] = static_cast<std::int32_t>(compare_exactly<Group>(
-          run.list.codes, nullptr, run.list.count, block.x.data() + run.group * Group,
-          block.roots.data() + run.group * Group, search.scale[t]));
+    for (std::size_t t = run.from; t < run.to; ++t)
+      put_exactly<Group>(run, nullptr, run.list.count, t, block, search);
+    return;
+  }
+  const Near<Group> d;
+  const Ends ends(run, search);
+  const auto above_low = hn::Set(d, ends.low * (1.0F + k_doubt));
+  const auto above_high = hn::Set(d, ends.high * (1.0F + k_doubt));
+  auto least_low = hn::Set(d, std::numeric_limits<float>::max());
+  auto least_high = least_low;
+  for (std::size_t n = 0; n < run.list.count; n += hn::Lanes(d)) {
+    auto q = least_low, p = least_low;
+    lines_of<Group>(d, run.list.codes + n, run, block, search, q, p);
+    hn::Store(q, d, search.list_q + n);
+    hn::Store(p, d, search.list_p + n);
+    least_low = hn::Min(least_low, hn::MulAdd(above_low, q, p));
+    least_high = hn::Min(least_high, hn::MulAdd(above_high, q, p));
+  }
+  const auto limit_low = hn::Add(hn::MinOfLanes(d, least_low), hn::Set(d, ends.doubt_low));
+  const auto limit_high = hn::Add(hn::MinOfLanes(d, least_high), hn::Set(d, ends.doubt_high));
+  const auto below_low = hn::Set(d, ends.low * (1.0F - k_doubt));
+  const auto below_high = hn::Set(d, ends.high * (1.0F - k_doubt));
+  std::size_t first_low = k_max_list;
+  std::size_t first_high = k_max_list;
+  std::size_t last = 0;
+  for (std::size_t n = 0; n < run.list.count; n += hn::Lanes(d)) {
+    const auto q = hn::Load(d, search.list_q + n);
+    const auto p = hn::Load(d, search.list_p + n);
+    const auto low = hn::Le(hn::MulAdd(below_low, q, p), limit_low);
+    const auto high = hn::Le(hn::MulAdd(below_high, q, p), limit_high);
+    if (hn::AllFalse(d, hn::Or(low, high))) continue;
+    const std::uint32_t low_bits = mask_bits(d, low);
+    const std::uint32_t high_bits = mask_bits(d, high);
+    const auto first = [n](std::uint32_t bits) {
+      return bits == 0 ? k_max_list : n + static_cast<std::size_t>(std::countr_zero(bits));
+    };
+    first_low = std::min(first_low, first(low_bits));
+    first_high = std::min(first_high, first(high_bits));
+    last = n + static_cast<std::size_t>(31 - std::countl_zero(low_bits | high_bits));
+  }
+  // What fills the last chunk repeats the last neighbour.
+  if (first_low == first_high && std::min(last, run.list.count - 1) == first_low) {
+    put_code(run.list.codes[first_low], run, search);
+    return;
+  }
+  const std::size_t left = keep_beside(d, ends, search.list_q, search.list_p, run.list.count,
+                                       first_low, first_high, search);
+  compare_left<Group>(run, block, search.list_q, search.list_p, left, search);
+}
+
+/// Moves the candidates of the runs to their points. Runs with short lists go through each step
+/// together: a processor that guesses the next branch is seldom wrong then.
+template <std::size_t Group>
+HWY_INLINE void place_runs(const GridBlock& block, std::size_t count, GridSearch& search) {
+  const Near<Group> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t open = 0;
+  for (std::size_t r = 0; r < count; ++r) {
+    GridRun& run = search.runs[r];
+    if (run.list.count <= lanes && search.sure[run.group]) {
+      screen_short<Group, 1>(block, run, search.lines[r], search);
+    } else if (run.list.count <= 2 * lanes && search.sure[run.group]) {
+      screen_short<Group, 2>(block, run, search.lines[r], search);
+    } else {
+      place_long<Group>(run, block, search);
+      continue;
     }
-    return;
+    const std::uint32_t both = run.low | run.high;
+    put_code(run.list.codes[std::countr_zero(both)], run, search);
+    search.open[open] = static_cast<std::uint16_t>(r);
+    open += (both & (both - 1)) != 0 ? 1 : 0;
   }
-  const std::size_t left = screen<Group>(run, block, search);
-  if (left != 1) {
-    compare_left<Group>(run, block, left, search);
-    return;
-  }
-  const std::size_t lanes = hn::Lanes(k_f);
-  const IntV best = hn::Set(k_i, run.list.codes[search.left[0]]);
-  for (std::size_t t = run.from; t < run.to; t += lanes) {
-    hn::BlendedStore(best, hn::FirstN(k_i, std::min<std::size_t>(lanes, run.to - t)), k_i,
-                     codes + t);
+  for (std::size_t o = 0; o < open; ++o) {
+    const GridRun& run = search.runs[search.open[o]];
+    const Lines& lines = search.lines[search.open[o]];
+    const std::size_t left =
+        keep_beside(d, Ends(run, search), lines.q, lines.p, run.list.count,
+                    static_cast<std::size_t>(std::countr_zero(run.low)),
+                    static_cast<std::size_t>(std::countr_zero(run.high)), search);
+    compare_left<Group>(run, block, lines.q, lines.p, left, search);
   }
 }
 
@@ -299,11 +416,12 @@ HWY_INLINE IntV codes_at(const GridSearch& search, const GridRule& rule, const f
   return hn::And(code, hn::Set(k_i, 0xFFFF));
 }
 
-/// Codes of group k for all candidates; appends the runs that are off the grid.
+/// Codes of group k for all candidates; appends the runs that are off the grid to the first
+/// `found` ones and returns how many there are.
 template <std::size_t Group>
 HWY_INLINE std::size_t find_runs(const NeighbourTable& table, const GridRule& rule,
                                  const GridBlock& block, std::size_t k, std::size_t count,
-                                 GridSearch& search, GridRun* runs) {
+                                 std::size_t found, GridSearch& search) {
   std::int32_t* const codes = search.code[k];
   for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
     hn::Store(codes_at<Group>(search, rule, block.x.data() + k * Group, t), k_i, codes + t);
@@ -312,15 +430,14 @@ HWY_INLINE std::size_t find_runs(const NeighbourTable& table, const GridRule& ru
   std::uint32_t ends = 0;
   for (std::size_t t = 0; t < count; t += hn::Lanes(k_f)) {
     const auto ended = hn::Ne(hn::Load(k_i, codes + t), hn::LoadU(k_i, codes + t + 1));
-    ends |= mask_bits(hn::RebindMask(k_f, ended)) << t;
+    ends |= mask_bits(k_i, ended) << t;
   }
   ends &= static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1);
-  std::size_t found = 0;
   std::uint32_t off_grid = 0;
   for (std::uint32_t from = 0; ends != 0; ends &= ends - 1) {
     const auto to = static_cast<std::uint32_t>(std::countr_zero(ends)) + 1;
     const auto list = table.neighbours(static_cast<std::uint32_t>(codes[from]));
-    runs[found] = {list, static_cast<std::uint32_t>(k), from, to};
+    search.runs[found] = {list, static_cast<std::uint32_t>(k), from, to};
     const bool off = list.count != 0;
     found += off ? 1 : 0;
     const std::uint64_t these = (std::uint64_t{1} << to) - (std::uint64_t{1} << from);
@@ -335,7 +452,7 @@ template <std::size_t Group, std::size_t I = 0>
 HWY_INLINE void add_sums(IntV code, const float* weights, const float* weighted_x, FloatV& qx,
                          FloatV& q2) {
   if constexpr (I < Group) {
-    const FloatV q = odd_level<Group, I>(code);
+    const FloatV q = odd_level<Group, I>(k_i, code);
     qx = hn::Add(qx, hn::Mul(set(weighted_x[I]), q));
     q2 = hn::Add(q2, hn::Mul(hn::Mul(set(weights[I]), q), q));
     add_sums<Group, I + 1>(code, weights, weighted_x, qx, q2);
@@ -414,6 +531,7 @@ HWY_INLINE void place_again(const NeighbourTable& table, const GridRule& rule, s
     hn::Store(set(fit.scale), k_f, search.scale + t);
     hn::Store(set(1.0F / fit.scale), k_f, search.inverse + t);
   }
+  std::size_t off = 0;
   for (std::size_t k = 0; k < block.size / Group; ++k) {
     std::int32_t& code = search.code[k][k_found];
     code = static_cast<std::int32_t>(fit.code[k]);
@@ -422,12 +540,13 @@ HWY_INLINE void place_again(const NeighbourTable& table, const GridRule& rule, s
     hn::Store(codes_at<Group>(search, rule, x, k_found), k_i, &code);
     const auto list = table.neighbours(static_cast<std::uint32_t>(code));
     if (list.count != 0) {
-      const GridRun run{list, static_cast<std::uint32_t>(k), k_found, k_found + 1};
+      search.runs[off++] = {list, static_cast<std::uint32_t>(k), k_found, k_found + 1};
       search.sure[k] = is_sure<Group>(rule, search, k, fit.scale, fit.scale);
-      place_run<Group>(run, block, search);
     }
-    fit.code[k] = static_cast<std::uint32_t>(code);
   }
+  place_runs<Group>(block, off, search);
+  for (std::size_t k = 0; k < block.size / Group; ++k)
+    fit.code[k] = static_cast<std::uint32_t>(search.code[k][k_found]);
   sum_candidates<Group>(block, k_found, search);
   if (search.q2[k_found] > 0.0F) fit.scale = search.qx[k_found] / search.q2[k_found];
 }
@@ -452,12 +571,10 @@ HWY_INLINE bool fit_in_lanes(const NeighbourTable& table, const GridRule& rule, 
   }
   if (!all_within(block.x.data(), block.size, k_far / search.inverse[count - 1])) return false;
   prepare<Group>(rule, block, count, search);
-  GridRun runs[k_max_groups * k_candidates];
   std::size_t off = 0;
   for (std::size_t k = 0; k < groups; ++k)
-    off += find_runs<Group>(table, rule, block, k, count, search, runs + off);
-  for (std::size_t r = 0; r < off; ++r)
-    place_run<Group>(runs[r], block, search);
+    off = find_runs<Group>(table, rule, block, k, count, off, search);
+  place_runs<Group>(block, off, search);
   for (std::size_t t = 0; t < count; t += hn::Lanes(k_f))
     sum_candidates<Group>(block, t, search);
   fit = {scale, {}};
