@@ -7,7 +7,6 @@
 #include "quantize/kernels/neighbour_table.hpp"
 #include "quantize/kernels/table.hpp"
 #include "quantize/reference/grid_search.hpp"
-#include "quantize/reference/scale_search.hpp"
 
 #include <array>
 #include <cstring>
@@ -21,6 +20,7 @@
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "quantize/kernels/grid_search-inl.hpp"
+#include "quantize/kernels/scale_search-inl.hpp"
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -51,17 +51,15 @@ struct Super {
   }
 };
 
-/// Weighs sub-block s of N and takes its signs off; `base` is for weights without importance.
+/// Weighs sub-block s of N and takes its signs off; `base` is for weights without importance. False
+/// where that is for the scalar code.
 template <std::size_t N>
-HWY_INLINE void take_block(const Super& super, std::size_t s, float base, Signs signs,
-                           GridBlock& block) {
-  const float* const x = super.x + N * s;
-  if (super.importance != nullptr) {
-    weigh_block(x, N, super.importance + N * s, super.sigma2, block);
-  } else {
-    weigh_block_plain(x, N, base, block);
-  }
-  reference::take_signs({x, N}, signs, block);
+HWY_INLINE bool take_block(const Super& super, std::size_t s, float base, Signs signs,
+                           GridBlock& block, float& largest) {
+  const float* const importance = super.importance != nullptr ? super.importance + N * s : nullptr;
+  if (!weigh_block<N>(super.x + N * s, importance, super.sigma2, base, block)) return false;
+  largest = take_signs<N>(super.x + N * s, signs, block);
+  return true;
 }
 
 HWY_INLINE std::uint32_t point_of(const NeighbourTable& table, std::uint32_t code) {
@@ -88,8 +86,8 @@ bool quantize_iq3_xxs(Super& super, BlockIQ3XXS& y) {
   y = {};
   for (std::size_t s = 0; s < 8; ++s) {
     GridBlock block;
-    take_block<32>(super, s, 0.0F, Signs::even, block);
-    const float max = reference::largest(block);
+    float max;
+    if (!take_block<32>(super, s, 0.0F, Signs::even, block, max)) return false;
     if (max < k_small_group) continue;
     GridFit fit;
     if (!fit_in_lanes<4>(table, k_rule, max, max / 15.0F, Signs::even, block, fit)) return false;
@@ -122,8 +120,8 @@ bool quantize_iq3_s(Super& super, BlockIQ3S& y) {
   y = {};
   for (std::size_t s = 0; s < 8; ++s) {
     GridBlock block;
-    take_block<32>(super, s, 0.0F, Signs::free, block);
-    const float max = reference::largest(block);
+    float max;
+    if (!take_block<32>(super, s, 0.0F, Signs::free, block, max)) return false;
     // What follows a sub-block of zeros has its place in the definition: rare, so it does it.
     if (max == 0.0F) return false;
     GridFit fit;
@@ -148,19 +146,48 @@ bool quantize_iq3_s(Super& super, BlockIQ3S& y) {
 
 // IQ2 --------------------------------------------------------------------------------------------
 
-bool quantize_iq2_xxs(Super& super, BlockIQ2XXS& y) {
+/// Two super-blocks of IQ2_XXS: a fit to levels 0 .. 4, with a sub-block in each lane, gives the
+/// scale at which the search of each begins.
+struct Starts {
+  static constexpr std::size_t k_supers = 2;
+  static constexpr std::size_t k_subs = 8;
+  static_assert(k_supers * k_subs == k_batch);
+  GridBlock blocks[k_batch];
+  float largest[k_batch];
+  ScaleTile<32> tile;
+  bool sure[k_supers];
+
+  void find(const Super* supers) {
+    const float* x[k_batch];
+    const float* weights[k_batch];
+    for (std::size_t u = 0; u < k_supers; ++u)
+      sure[u] = true;
+    for (std::size_t lane = 0; lane < k_batch; ++lane) {
+      const std::size_t u = lane / k_subs;
+      GridBlock& block = blocks[lane];
+      const bool taken =
+          take_block<32>(supers[u], lane % k_subs, 0.0F, Signs::even, block, largest[lane]);
+      sure[u] = sure[u] && taken;
+      x[lane] = block.x.data();
+      weights[lane] = block.weights.data();
+    }
+    transpose<k_batch>(x, 32, tile.x);
+    transpose<k_batch>(weights, 32, tile.weight);
+    scale_search(tile, 32, 4);
+  }
+};
+
+/// Super-block u of `starts`.
+bool quantize_iq2_xxs(Super& super, Starts& starts, std::size_t u, BlockIQ2XXS& y) {
   constexpr GridRule k_rule{3, 6, 0.1F, GridRule::Again::all, true};
   const NeighbourTable& table = NeighbourTable::iq2_xxs();
-  super.sigma2 = super.sigma2 / 256.0F;
+  if (!starts.sure[u]) return false;
   float scales[8] = {};
   std::uint32_t words[16] = {};
   for (std::size_t s = 0; s < 8; ++s) {
-    GridBlock block;
-    take_block<32>(super, s, 0.0F, Signs::even, block);
-    if (reference::largest(block) < k_tiny_group) continue;
-    std::uint8_t unused[32]; // all groups are placed again
-    const float start =
-        reference::fit_unsigned({block.x.data(), block.size}, 4, block.weights.data(), unused);
+    GridBlock& block = starts.blocks[Starts::k_subs * u + s];
+    if (starts.largest[Starts::k_subs * u + s] < k_tiny_group) continue;
+    const float start = starts.tile.scale[Starts::k_subs * u + s];
     const float reach = start * 3.0F;
     if (reach <= 0.0F) continue;
     if (!(reach <= k_largest)) return false;
@@ -198,8 +225,8 @@ bool quantize_iq2_xs(Super& super, BlockIQ2XS& y) {
   std::uint16_t words[32] = {};
   for (std::size_t s = 0; s < 16; ++s) {
     GridBlock block;
-    take_block<16>(super, s, 0.0F, Signs::even, block);
-    const float max = reference::largest(block);
+    float max;
+    if (!take_block<16>(super, s, 0.0F, Signs::even, block, max)) return false;
     if (max < k_tiny_group) continue;
     GridFit fit;
     if (!fit_iq2_16(table, max, Signs::even, block, fit)) return false;
@@ -228,8 +255,8 @@ bool quantize_iq2_s(Super& super, BlockIQ2S& y) {
   y = {};
   for (std::size_t s = 0; s < 16; ++s) {
     GridBlock block;
-    take_block<16>(super, s, 0.25F * super.sigma2, Signs::free, block);
-    const float max = reference::largest(block);
+    float max;
+    if (!take_block<16>(super, s, 0.25F * super.sigma2, Signs::free, block, max)) return false;
     if (max < k_small_group) continue;
     GridFit fit;
     if (!fit_iq2_16(table, max, Signs::free, block, fit)) return false;
@@ -251,6 +278,13 @@ bool quantize_iq2_s(Super& super, BlockIQ2S& y) {
   return super.sure;
 }
 
+template <class Block>
+HWY_INLINE void quantize_by_definition(TensorType type, const Batch& batch, std::size_t s,
+                                       Block& block) {
+  scalar_codec(type).quantize(batch.x[s], 1, k_super, batch.importance[s],
+                              reinterpret_cast<std::byte*>(&block));
+}
+
 template <TensorType Type, class Block, bool (*One)(Super&, Block&)>
 void quantize(const float* in, std::uint64_t rows, std::uint64_t row_elements,
               const float* importance, std::byte* out) {
@@ -265,8 +299,31 @@ void quantize(const float* in, std::uint64_t rows, std::uint64_t row_elements,
     for (std::size_t s = 0; s < count; ++s, ++block) {
       Super super{batch.x[s], batch.importance[s], squares[s]};
       if (!batch.odd[s] && One(super, *block)) continue;
-      scalar_codec(Type).quantize(batch.x[s], 1, k_super, batch.importance[s],
-                                  reinterpret_cast<std::byte*>(block));
+      quantize_by_definition(Type, batch, s, *block);
+    }
+  }
+}
+
+void quantize_iq2_xxs_rows(const float* in, std::uint64_t rows, std::uint64_t row_elements,
+                           const float* importance, std::byte* out) {
+  const std::uint64_t supers = rows * row_elements / k_super;
+  Batch batch;
+  Starts starts;
+  float squares[k_batch];
+  auto* block = reinterpret_cast<BlockIQ2XXS*>(out);
+  for (std::uint64_t first = 0; first < supers; first += k_batch) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(k_batch, supers - first));
+    fill_batch(batch, in, importance, row_elements, first, count);
+    sums_of_squares(batch.x, k_super, k_batch, squares);
+    for (std::size_t s = 0; s < count; s += Starts::k_supers) {
+      Super pair[Starts::k_supers] = {
+          {batch.x[s], batch.importance[s], squares[s] / 256.0F},
+          {batch.x[s + 1], batch.importance[s + 1], squares[s + 1] / 256.0F}};
+      starts.find(pair);
+      for (std::size_t u = 0; u < Starts::k_supers && s + u < count; ++u, ++block) {
+        if (!batch.odd[s + u] && quantize_iq2_xxs(pair[u], starts, u, *block)) continue;
+        quantize_by_definition(TensorType::iq2_xxs, batch, s + u, *block);
+      }
     }
   }
 }
@@ -276,7 +333,7 @@ KernelFamily grid_family() {
   static constexpr std::array k_kernels{
       Kernel{iq3_xxs, quantize<iq3_xxs, BlockIQ3XXS, quantize_iq3_xxs>, nullptr},
       Kernel{iq3_s, quantize<iq3_s, BlockIQ3S, quantize_iq3_s>, nullptr},
-      Kernel{iq2_xxs, quantize<iq2_xxs, BlockIQ2XXS, quantize_iq2_xxs>, nullptr},
+      Kernel{iq2_xxs, quantize_iq2_xxs_rows, nullptr},
       Kernel{iq2_xs, quantize<iq2_xs, BlockIQ2XS, quantize_iq2_xs>, nullptr},
       Kernel{iq2_s, quantize<iq2_s, BlockIQ2S, quantize_iq2_s>, nullptr},
   };

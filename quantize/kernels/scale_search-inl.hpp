@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The search for the scale of non-negative values (the scales and minima of a super-block, with
-// importance), one lane for each super-block.
+// The search for a scale with levels from 0 on (for the scales and minima of a super-block with
+// importance, and where IQ2_XXS begins), one lane for each set of values.
 
 #if defined(MODELD_QUANTIZE_KERNELS_SCALE_SEARCH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef MODELD_QUANTIZE_KERNELS_SCALE_SEARCH_INL_HPP
@@ -15,22 +15,31 @@
 HWY_BEFORE_NAMESPACE();
 namespace modeld::quantize::HWY_NAMESPACE {
 
-/// Sixteen super-blocks in lanes: value i of super-block s at [i * k_batch + s].
+/// Sixteen sets in lanes: value i of set s at [i * k_batch + s].
+template <std::size_t Values = 16>
 struct alignas(64) ScaleTile {
-  float x[16 * k_batch];      ///< >= 0
-  float weight[16 * k_batch]; ///< of each value
-  std::int32_t level[16 * k_batch];
+  float x[Values * k_batch];      ///< >= 0; a level below 0 wraps, as a byte does
+  float weight[Values * k_batch]; ///< of each value
+  std::int32_t level[Values * k_batch];
   float scale[k_batch];
 };
 
-/// The squared error of levels min(top, round(inverse * x)) with scale 1 / inverse.
-HWY_INLINE FloatV scale_search_error(const ScaleTile& tile, std::size_t at, std::size_t n,
+/// A level is a byte in the definition.
+HWY_INLINE IntV wrap_level(IntV level) {
+  return hn::And(level, hn::Set(k_i, 0xFF));
+}
+
+/// The squared error of levels min(top, round(inverse * x)) with scale 1 / inverse. The first
+/// candidate's levels are bytes, and not above top by themselves.
+template <bool First, std::size_t Values>
+HWY_INLINE FloatV scale_search_error(const ScaleTile<Values>& tile, std::size_t at, std::size_t n,
                                      std::int32_t top, FloatV inverse) {
   const FloatV scale = hn::Div(set(1.0F), inverse);
   FloatV error = hn::Zero(k_f);
   for (std::size_t i = at; i < n * k_batch; i += k_batch) {
     const FloatV x = hn::Load(k_f, tile.x + i);
-    const IntV level = hn::Min(hn::Set(k_i, top), nearest_int(hn::Mul(inverse, x)));
+    const IntV nearest = nearest_int(hn::Mul(inverse, x));
+    const IntV level = First ? wrap_level(nearest) : hn::Min(hn::Set(k_i, top), nearest);
     const FloatV difference = hn::Sub(x, hn::Mul(scale, hn::ConvertTo(k_f, level)));
     const FloatV w = hn::Load(k_f, tile.weight + i);
     error = hn::Add(error, hn::Mul(hn::Mul(w, difference), difference));
@@ -39,7 +48,8 @@ HWY_INLINE FloatV scale_search_error(const ScaleTile& tile, std::size_t at, std:
 }
 
 /// One try to move each level by itself; whether any lane moved one.
-HWY_INLINE bool scale_search_refine(ScaleTile& tile, std::size_t at, std::size_t n,
+template <std::size_t Values>
+HWY_INLINE bool scale_search_refine(ScaleTile<Values>& tile, std::size_t at, std::size_t n,
                                     std::int32_t top, FloatV& sum_lx, FloatV& sum_l2) {
   const FloatV zero = hn::Zero(k_f);
   FloatM any = hn::FirstN(k_f, 0);
@@ -62,9 +72,8 @@ HWY_INLINE bool scale_search_refine(ScaleTile& tile, std::size_t at, std::size_t
     const FloatV left = hn::Mul(hn::Mul(lx, lx), sum_l2);
     const FloatV right = hn::Mul(hn::Mul(sum_lx, sum_lx), l2);
     const FloatM better = hn::And(moved, hn::Gt(left, right));
-    // A level is a byte in the definition.
-    const IntV kept = hn::And(new_level, hn::Set(k_i, 0xFF));
-    hn::Store(hn::IfThenElse(hn::RebindMask(k_i, better), kept, old_level), k_i, tile.level + i);
+    const IntV kept = hn::IfThenElse(hn::RebindMask(k_i, better), wrap_level(new_level), old_level);
+    hn::Store(kept, k_i, tile.level + i);
     sum_lx = hn::IfThenElse(better, lx, sum_lx);
     sum_l2 = hn::IfThenElse(better, l2, sum_l2);
     any = hn::Or(any, better);
@@ -72,15 +81,16 @@ HWY_INLINE bool scale_search_refine(ScaleTile& tile, std::size_t at, std::size_t
   return !hn::AllFalse(k_f, any);
 }
 
-HWY_INLINE FloatV scale_search_inverse(const ScaleTile& tile, std::size_t at, std::size_t n,
+template <std::size_t Values>
+HWY_INLINE FloatV scale_search_inverse(const ScaleTile<Values>& tile, std::size_t at, std::size_t n,
                                        std::int32_t top, FloatV max) {
   FloatV inverse = hn::Div(set(static_cast<float>(top)), max);
-  FloatV best = scale_search_error(tile, at, n, top, inverse);
+  FloatV best = scale_search_error<true>(tile, at, n, top, inverse);
   for (int s = -4; s <= 4; ++s) {
     if (s == 0) continue;
     const float numerator = 0.1F * static_cast<float>(s) + static_cast<float>(top);
     const FloatV candidate = hn::Div(set(numerator), max);
-    const FloatV error = scale_search_error(tile, at, n, top, candidate);
+    const FloatV error = scale_search_error<false>(tile, at, n, top, candidate);
     const FloatM better = hn::Lt(error, best);
     best = hn::IfThenElse(better, error, best);
     inverse = hn::IfThenElse(better, candidate, inverse);
@@ -89,7 +99,8 @@ HWY_INLINE FloatV scale_search_inverse(const ScaleTile& tile, std::size_t at, st
 }
 
 /// Finds tile.level and tile.scale out of n values in x and weight.
-inline HWY_NOINLINE void scale_search(ScaleTile& tile, std::size_t n, std::int32_t top) {
+template <std::size_t Values>
+HWY_NOINLINE void scale_search(ScaleTile<Values>& tile, std::size_t n, std::int32_t top) {
   constexpr int k_tries = 5; // as the reference
   for (std::size_t at = 0; at < k_batch; at += hn::Lanes(k_f)) {
     const FloatV zero = hn::Zero(k_f);
@@ -105,7 +116,7 @@ inline HWY_NOINLINE void scale_search(ScaleTile& tile, std::size_t n, std::int32
       const FloatV x = hn::Load(k_f, tile.x + i);
       const FloatV w = hn::Load(k_f, tile.weight + i);
       const IntV level = hn::Min(hn::Set(k_i, top), nearest_int(hn::Mul(inverse, x)));
-      hn::Store(level, k_i, tile.level + i);
+      hn::Store(wrap_level(level), k_i, tile.level + i);
       const FloatV l = hn::ConvertTo(k_f, level);
       sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(w, x), l));
       sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(w, l), l));

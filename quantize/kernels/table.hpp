@@ -37,6 +37,7 @@ KernelFamily dequantize_kernels(std::int64_t target);
 KernelFamily few_bits_kernels(std::int64_t target);
 KernelFamily float_kernels(std::int64_t target);
 KernelFamily grid_kernels(std::int64_t target);
+KernelFamily grid_values_kernels(std::int64_t target);
 KernelFamily iq1_kernels(std::int64_t target);
 KernelFamily iq4_kernels(std::int64_t target);
 KernelFamily legacy_kernels(std::int64_t target);
