@@ -30,17 +30,6 @@ constexpr std::array<TypeInfo, 13> k_types{{{"u8", 1},
                                             {"i64", 8},
                                             {"f64", 8}}};
 
-/// Assembled byte by byte: no alignment, no host order; compilers make one load of it.
-template <class T>
-T load(const std::byte* at, bool big_endian) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    const std::size_t shift = 8 * (big_endian ? sizeof(T) - 1 - i : i);
-    value = static_cast<T>(value | static_cast<T>(std::to_integer<T>(at[i]) << shift));
-  }
-  return value;
-}
-
 std::string_view without_trailing_nul(std::string_view text, const GgufEncoding& encoding) {
   // Writers of August 2023 counted the terminator in.
   if (encoding.short_lengths && !text.empty() && text.back() == '\0') text.remove_suffix(1);
@@ -61,16 +50,6 @@ std::string_view name(GgufType type) {
 
 std::uint32_t scalar_bytes(GgufType type) {
   return k_types[static_cast<std::size_t>(type)].bytes;
-}
-
-std::uint16_t GgufEncoding::u16(const std::byte* at) const {
-  return load<std::uint16_t>(at, big_endian);
-}
-std::uint32_t GgufEncoding::u32(const std::byte* at) const {
-  return load<std::uint32_t>(at, big_endian);
-}
-std::uint64_t GgufEncoding::u64(const std::byte* at) const {
-  return load<std::uint64_t>(at, big_endian);
 }
 
 std::string_view GgufStrings::Iterator::operator*() const {

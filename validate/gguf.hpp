@@ -6,8 +6,10 @@
 #include "validate/name_index.hpp"
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -47,11 +49,24 @@ struct GgufEncoding {
   bool big_endian = false;
   bool short_lengths = false; ///< version 1: counts and lengths of four bytes
 
-  std::uint16_t u16(const std::byte* at) const;
-  std::uint32_t u32(const std::byte* at) const;
-  std::uint64_t u64(const std::byte* at) const;
+  std::uint16_t u16(const std::byte* at) const { return number<std::uint16_t>(at); }
+  std::uint32_t u32(const std::byte* at) const { return number<std::uint32_t>(at); }
+  std::uint64_t u64(const std::byte* at) const { return number<std::uint64_t>(at); }
   std::uint64_t length(const std::byte* at) const { return short_lengths ? u32(at) : u64(at); }
   std::size_t length_bytes() const { return short_lengths ? 4 : 8; }
+
+private:
+  // Inline: a header has hundreds of thousands of lengths.
+  template <class T>
+  T number(const std::byte* at) const {
+    T value = 0;
+    std::memcpy(&value, at, sizeof(T));
+    if (big_endian == (std::endian::native == std::endian::big)) return value;
+    T turned = 0;
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      turned = static_cast<T>(turned | ((value >> (8 * i) & 0xFFU) << (8 * (sizeof(T) - 1 - i))));
+    return turned;
+  }
 };
 
 /// The strings of an array in order: `for (std::string_view s : value.strings())`. Bounds were
