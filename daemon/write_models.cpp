@@ -57,6 +57,7 @@ Result<void> write_models(Output& out, std::span<const quantize::GgufModel> mode
   options.threads = threads;
   options.progress = &progress;
   options.sources = &files.sources;
+  options.slab_bytes = std::size_t{1} << 20; // less memory, and the last slab keeps nobody waiting
   for (std::size_t i = 0; i < models.size(); ++i) {
     MODELD_TRY(quantize::write_gguf(models[i], *outputs[i], options));
   }

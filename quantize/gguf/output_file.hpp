@@ -4,6 +4,7 @@
 #include "schema/byte_sink.hpp"
 #include "schema/result.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -37,10 +38,13 @@ public:
 private:
   OutputFile(std::filesystem::path path, int fd) : path_(std::move(path)), fd_(fd) {}
   std::filesystem::path temporary_path() const;
+  void start_writeback();
   Result<void> name_it();
 
   std::filesystem::path path_;
   int fd_;
+  std::uint64_t written_ = 0;
+  std::uint64_t on_the_way_ = 0;    ///< bytes that the disk was given already
   std::filesystem::path temporary_; ///< empty: it has no name yet, or its own
   ExistingFile existing_ = ExistingFile::replace;
   bool synced_ = false;

@@ -21,8 +21,8 @@ namespace {
 // cancel flag.
 constexpr std::uint64_t k_elements_between_checks = 32768;
 
-// Output between two trims of the sources. Even at two bits a weight that is 128 MiB of BF16.
-constexpr std::uint64_t k_bytes_between_trims = std::uint64_t{16} << 20;
+// Output between two trims of the sources: 28 MiB of BF16 for four bits a weight.
+constexpr std::uint64_t k_bytes_between_trims = std::uint64_t{8} << 20;
 
 /// Some rows of one tensor.
 struct Slab {

@@ -10,6 +10,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <memory>
 
 namespace modeld::quantize {
 namespace {
@@ -66,22 +68,26 @@ std::uint32_t magnitude_limit(TensorType type) {
 
 constexpr std::uint32_t k_magnitude = 0x7FFFFFFF;
 
-/// In strides of fixed length, which compilers turn into vectors.
-std::uint32_t largest_magnitude(std::span<const float> values) {
-  constexpr std::size_t k_stride = 32;
-  std::array<std::uint32_t, k_stride> largest{};
+/// Whether no magnitude is above the limit, as bits; no NaN passes either. In strides of fixed
+/// length and with comparisons of signed numbers, which compilers turn into vectors.
+bool within(std::span<const float> values, std::uint32_t limit) {
+  constexpr std::size_t k_stride = 64;
+  const auto most = static_cast<std::int32_t>(limit);
+  const auto above = [most](float v) {
+    const auto magnitude = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(v) & k_magnitude);
+    return static_cast<std::int32_t>(magnitude > most);
+  };
   std::size_t i = 0;
   for (; i + k_stride <= values.size(); i += k_stride) {
+    const float* at = values.data() + i;
+    std::int32_t any = 0;
     for (std::size_t j = 0; j < k_stride; ++j) {
-      const std::uint32_t bits = std::bit_cast<std::uint32_t>(values[i + j]) & k_magnitude;
-      largest[j] = bits > largest[j] ? bits : largest[j];
+      any |= above(at[j]);
     }
+    if (any != 0) return false;
   }
-  std::uint32_t result = *std::max_element(largest.begin(), largest.end());
-  for (; i < values.size(); ++i) {
-    result = std::max(result, std::bit_cast<std::uint32_t>(values[i]) & k_magnitude);
-  }
-  return result;
+  return std::none_of(values.begin() + static_cast<std::ptrdiff_t>(i), values.end(),
+                      [&](float v) { return above(v) != 0; });
 }
 
 class Quantized final : public TensorSource {
@@ -101,14 +107,15 @@ public:
     constexpr std::uint64_t k_elements = 32768;
     const std::uint64_t row_elements = from_.row_elements();
     const std::uint64_t step = std::clamp<std::uint64_t>(k_elements / row_elements, 1, count);
-    std::vector<std::byte> raw(step * from_.row_bytes());
-    std::vector<float> floats(step * row_elements);
+    // Not cleared first: all that is read of it was written before.
+    const auto raw = std::make_unique_for_overwrite<std::byte[]>(step * from_.row_bytes());
+    const auto floats = std::make_unique_for_overwrite<float[]>(step * row_elements);
     const std::uint64_t out_row = out.size() / count;
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t row = first + done;
       const std::uint64_t rows = std::min({step, count - done, rows_left_in_expert(row)});
-      const auto values = std::span(floats).first(rows * row_elements);
-      MODELD_TRY(load(row, rows, std::span(raw).first(rows * from_.row_bytes()), values));
+      const std::span values(floats.get(), rows * row_elements);
+      MODELD_TRY(load(row, rows, std::span(raw.get(), rows * from_.row_bytes()), values));
       const auto blocks = out.subspan(done * out_row, rows * out_row);
       quantize(row, values, blocks);
       MODELD_TRY(check_output(row, blocks));
@@ -129,7 +136,7 @@ private:
     MODELD_TRY(from_.source->read_rows(row, rows, raw));
     if (info(from_.type).quantized) MODELD_TRY(check_input(from_, row, raw));
     in_.dequantize(raw.data(), rows, from_.row_elements(), values.data());
-    if (largest_magnitude(values) > limit_) return too_large(row, values);
+    if (!within(values, limit_)) return too_large(row, values);
     if (out_.type == TensorType::iq3_s && on_bad_ == OnBadResult::refuse) {
       return check_zero_runs(row, values);
     }
@@ -153,10 +160,10 @@ private:
     constexpr std::size_t k_run = 32;
     constexpr std::size_t k_block = 256;
     for (std::size_t at = 0; at + k_run <= values.size(); at += k_run) {
-      if (largest_magnitude(values.subspan(at, k_run)) != 0) continue;
+      if (!within(values.subspan(at, k_run), 0)) continue;
       const std::size_t behind = at + k_run;
       const std::size_t end = at / k_block * k_block + k_block;
-      if (largest_magnitude(values.subspan(behind, end - behind)) == 0) continue;
+      if (within(values.subspan(behind, end - behind), 0)) continue;
       const std::uint64_t elements = from_.row_elements();
       return fail(Errc::unsupported,
                   fmt::format("tensor '{}': row {}, elements {} to {} are all zero, and the "
