@@ -68,6 +68,7 @@ Result<std::vector<GgufModel>> split_gguf(const GgufModel& model, const SplitLim
   }
   std::vector<GgufModel> parts(1);
   parts.front().kv = model.kv;
+  parts.front().alignment = model.alignment; // the others have no key that would say so
   if (limits.no_tensor_first) parts.emplace_back();
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
@@ -102,6 +103,7 @@ Result<GgufModel> merge_gguf(const GgufSource& source) {
   }
   GgufModel merged;
   merged.kv = source.model.kv;
+  merged.alignment = source.model.alignment;
   put_last(merged, "split.count", std::uint16_t{0});
   for (const GgufTensor& tensor : source.model.tensors) {
     merged.tensors.push_back(trimmed(tensor));

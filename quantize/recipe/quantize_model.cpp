@@ -417,9 +417,7 @@ Result<QuantizedModel> Planner::run() {
     count = std::max(count, std::size_t{part_of(item)} + 1);
   }
   result.parts.resize(count);
-  for (GgufModel& part : result.parts) {
-    part.alignment = source_.alignment;
-  }
+  result.parts.front().alignment = source_.alignment; // the others have no key that would say so
   write_metadata(result.parts.front());
   write_split_keys(result.parts);
   for (const Item& item : items_) {

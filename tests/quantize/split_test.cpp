@@ -201,6 +201,34 @@ TEST_CASE("Quantizing a split source gives one whole file without split keys",
   }
 }
 
+TEST_CASE("Files of another alignment stay readable when split, merged and quantized",
+          "[quantize][split][quantize_model]") {
+  GgufModel model = model_of(3);
+  model.kv.push_back({"general.alignment", std::uint32_t{256}});
+  model.alignment = 256;
+  const auto parts = split_gguf(model, {.max_tensors = 1});
+  REQUIRE(parts);
+  const test::MemoryFiles files = files_of(*parts);
+  const auto source = open_gguf_source(files, "m-00001-of-00003.gguf");
+  REQUIRE(source);
+  const auto merged = merge_gguf(*source);
+  REQUIRE(merged);
+  const auto read = [](const GgufModel& written) {
+    const std::string text = file_of(written);
+    return read_gguf_model(std::as_bytes(std::span(text)), "m.gguf").has_value();
+  };
+  CHECK(read(*merged));
+  QuantizeRequest request;
+  request.recipe.target = "Q8_0";
+  request.recipe.keep_split = true;
+  request.parts = source->parts;
+  const auto quantized = quantize_model(source->model, request);
+  REQUIRE(quantized);
+  for (const GgufModel& part : quantized->parts) {
+    CHECK(read(part));
+  }
+}
+
 TEST_CASE("read_gguf_model gives back what was written, in either byte order",
           "[quantize][gguf_source]") {
   for (const bool big_endian : {false, true}) {
