@@ -36,25 +36,34 @@ KernelFamily grid_values_family() {
 /// A block between its two stages.
 struct Unpacked {
   alignas(64) std::uint64_t level[32]; ///< eight signed bytes each
-  float scale[16];                     ///< of each sub-block
+  alignas(64) float scale[16];         ///< of each sub-block
 };
 
 template <std::size_t Sub>
 HWY_INLINE void expand(const Unpacked& in, float* out) {
-  const hn::Rebind<std::int8_t, Floats> bytes;
-  const auto* const level = reinterpret_cast<const std::int8_t*>(in.level);
-  for (std::size_t i = 0; i < k_super; i += hn::Lanes(k_f)) {
-    const FloatV v = hn::ConvertTo(k_f, hn::PromoteTo(k_i, hn::LoadU(bytes, level + i)));
-    hn::StoreU(hn::Mul(v, set(in.scale[i / Sub])), k_f, out + i);
+  // A word at most, as it was stored: of two words a processor would wait until both are in memory.
+  const hn::CappedTag<float, 8> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const hn::Rebind<std::int8_t, decltype(d)> bytes;
+  const auto* level = reinterpret_cast<const std::int8_t*>(in.level);
+  for (std::size_t s = 0; s < k_super / Sub; ++s, level += Sub, out += Sub) {
+    const auto scale = hn::Set(d, in.scale[s]);
+    HWY_UNROLL(4)
+    for (std::size_t i = 0; i < Sub; i += hn::Lanes(d)) {
+      const auto v = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(bytes, level + i)));
+      hn::StoreU(hn::Mul(v, scale), d, out + i);
+    }
   }
 }
 
-template <class Block, std::size_t Sub, void (*Unpack)(const Block&, Unpacked&)>
+template <class Block, std::size_t Sub, const PointValues& (*Values)(),
+          void (*Unpack)(const PointValues&, const Block&, Unpacked&)>
 void dequantize(const std::byte* in, std::uint64_t rows, std::uint64_t row_elements, float* out) {
+  const PointValues& values = Values();
   const auto* block = reinterpret_cast<const Block*>(in);
   Unpacked unpacked;
   for (std::uint64_t at = 0; at < rows * row_elements; at += k_super) {
-    Unpack(*block++, unpacked);
+    Unpack(values, *block++, unpacked);
     expand<Sub>(unpacked, out + at);
   }
 }
@@ -66,16 +75,35 @@ HWY_INLINE T load(const std::uint8_t* from) {
   return value;
 }
 
-HWY_INLINE unsigned nibble(const std::uint8_t* bytes, std::size_t i) {
-  return (static_cast<unsigned>(bytes[i / 2]) >> (4 * (i % 2))) & 15U;
+/// Sixteen nibbles of `bytes` to floats; what there is of them.
+template <std::size_t Bytes>
+HWY_INLINE void nibbles(const std::array<std::uint8_t, Bytes>& bytes, float* to) {
+  const hn::FixedTag<std::uint8_t, 16> d;
+  alignas(16) std::uint8_t level[16] = {};
+  std::memcpy(level, bytes.data(), Bytes);
+  const auto v = hn::Load(d, level);
+  hn::Store(hn::InterleaveLower(d, hn::And(v, hn::Set(d, 15)), hn::ShiftRight<4>(v)), d, level);
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(k_f)) {
+    const IntV wide = hn::PromoteTo(k_i, hn::LoadU(hn::Rebind<std::uint8_t, Ints>(), level + i));
+    hn::Store(hn::ConvertTo(k_f, wide), k_f, to + i);
+  }
 }
 
-HWY_INLINE void unpack_iq2_xxs(const BlockIQ2XXS& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq2_xxs();
+/// d * (level + 1/2) / 4, in this order.
+HWY_INLINE void iq2_scales(const std::array<std::uint8_t, 8>& bytes, float d, float* scales) {
+  nibbles(bytes, scales);
+  for (std::size_t i = 0; i < 16; i += hn::Lanes(k_f)) {
+    const FloatV middle = hn::Add(set(0.5F), hn::Load(k_f, scales + i));
+    hn::Store(hn::Mul(hn::Mul(set(d), middle), set(0.25F)), k_f, scales + i);
+  }
+}
+
+HWY_INLINE void unpack_iq2_xxs(const PointValues& values, const BlockIQ2XXS& y, Unpacked& to) {
   const float d = y.d.value();
   for (std::size_t s = 0; s < 8; ++s) {
     const auto indices = load<std::uint32_t>(&y.qs[8 * s]);
     const auto signs = load<std::uint32_t>(&y.qs[8 * s + 4]);
+    HWY_UNROLL(4)
     for (std::size_t k = 0; k < 4; ++k) {
       to.level[4 * s + k] = with_signs(values[(indices >> (8 * k)) & 255U],
                                        k_even_sign_bytes[(signs >> (7 * k)) & 127U]);
@@ -84,33 +112,32 @@ HWY_INLINE void unpack_iq2_xxs(const BlockIQ2XXS& y, Unpacked& to) {
   }
 }
 
-HWY_INLINE void unpack_iq2_xs(const BlockIQ2XS& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq2_xs();
-  const float d = y.d.value();
+HWY_INLINE void unpack_iq2_xs(const PointValues& values, const BlockIQ2XS& y, Unpacked& to) {
+  iq2_scales(y.scales, y.d.value(), to.scale);
+  HWY_UNROLL(4)
   for (std::size_t k = 0; k < 32; ++k) {
     const auto word = load<std::uint16_t>(&y.qs[2 * k]);
     to.level[k] = with_signs(values[word & 511U], k_even_sign_bytes[word >> 9]);
   }
-  for (std::size_t s = 0; s < 16; ++s)
-    to.scale[s] = d * (0.5F + static_cast<float>(nibble(y.scales.data(), s))) * 0.25F;
 }
 
-HWY_INLINE void unpack_iq2_s(const BlockIQ2S& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq2_s();
-  const float d = y.d.value();
-  for (std::size_t k = 0; k < 32; ++k) {
-    const unsigned high = (static_cast<unsigned>(y.qh[k / 4]) >> (2 * (k % 4))) & 3U;
-    to.level[k] = with_signs(values[y.qs[k] | high << 8], k_sign_bytes[y.signs[k]]);
+HWY_INLINE void unpack_iq2_s(const PointValues& values, const BlockIQ2S& y, Unpacked& to) {
+  iq2_scales(y.scales, y.d.value(), to.scale);
+  for (std::size_t s = 0; s < 8; ++s) {
+    const unsigned high = static_cast<unsigned>(y.qh[s]) << 8;
+    HWY_UNROLL(4)
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::size_t index = y.qs[4 * s + k] | ((high >> (2 * k)) & 0x300U);
+      to.level[4 * s + k] = with_signs(values[index], k_sign_bytes[y.signs[4 * s + k]]);
+    }
   }
-  for (std::size_t s = 0; s < 16; ++s)
-    to.scale[s] = d * (0.5F + static_cast<float>(nibble(y.scales.data(), s))) * 0.25F;
 }
 
-HWY_INLINE void unpack_iq3_xxs(const BlockIQ3XXS& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq3_xxs();
+HWY_INLINE void unpack_iq3_xxs(const PointValues& values, const BlockIQ3XXS& y, Unpacked& to) {
   const float d = y.d.value();
   for (std::size_t s = 0; s < 8; ++s) {
     const auto signs = load<std::uint32_t>(&y.scales_and_signs[4 * s]);
+    HWY_UNROLL(4)
     for (std::size_t k = 0; k < 4; ++k) {
       const std::uint8_t* const indices = &y.qs[8 * s + 2 * k];
       to.level[4 * s + k] = with_signs(values[indices[0]] | values[indices[1]] << 32,
@@ -120,73 +147,86 @@ HWY_INLINE void unpack_iq3_xxs(const BlockIQ3XXS& y, Unpacked& to) {
   }
 }
 
-HWY_INLINE void unpack_iq3_s(const BlockIQ3S& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq3_s();
-  const float d = y.d.value();
+HWY_INLINE void unpack_iq3_s(const PointValues& values, const BlockIQ3S& y, Unpacked& to) {
+  nibbles(y.scales, to.scale);
+  for (std::size_t i = 0; i < 8; i += hn::Lanes(k_f)) {
+    const FloatV level = hn::Load(k_f, to.scale + i);
+    const FloatV odd = hn::Add(hn::Add(level, level), set(1.0F));
+    hn::Store(hn::Mul(set(y.d.value()), odd), k_f, to.scale + i);
+  }
   for (std::size_t s = 0; s < 8; ++s) {
-    const unsigned high = y.qh[s];
+    const unsigned high = static_cast<unsigned>(y.qh[s]) << 8;
+    HWY_UNROLL(4)
     for (std::size_t k = 0; k < 4; ++k) {
       const std::uint8_t* const indices = &y.qs[8 * s + 2 * k];
-      const std::size_t first = indices[0] | ((high << (8 - 2 * k)) & 256U);
-      const std::size_t second = indices[1] | ((high << (7 - 2 * k)) & 256U);
+      const std::size_t first = indices[0] | ((high >> (2 * k)) & 0x100U);
+      const std::size_t second = indices[1] | ((high >> (2 * k + 1)) & 0x100U);
       to.level[4 * s + k] =
           with_signs(values[first] | values[second] << 32, k_sign_bytes[y.signs[4 * s + k]]);
     }
-    to.scale[s] = d * static_cast<float>(1 + 2 * nibble(y.scales.data(), s));
   }
 }
 
-/// Eight times a level of IQ1 and its shift, from 128 + 8 level: no borrow leaves a byte.
-HWY_INLINE std::uint64_t shifted(std::uint64_t bytes, bool minus) {
-  constexpr std::uint64_t k_ones = 0x0101010101010101U;
-  return (bytes - (minus ? 9 * k_ones : 7 * k_ones)) ^ (128 * k_ones);
+/// What turns 128 + 8 level into eight times a level of IQ1 with its shift: no borrow leaves a
+/// byte.
+HWY_INLINE std::uint64_t shifted(std::uint64_t bytes, std::uint64_t subtracted) {
+  return (bytes - subtracted) ^ 0x8080808080808080U;
 }
 
-HWY_INLINE void unpack_iq1_s(const BlockIQ1S& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq1();
+/// Seven to each byte, or nine.
+HWY_INLINE std::uint64_t shift_of(bool minus) {
+  return minus ? 0x0909090909090909U : 0x0707070707070707U;
+}
+
+HWY_INLINE void unpack_iq1_s(const PointValues& values, const BlockIQ1S& y, Unpacked& to) {
   const float d = y.d.value() * 0.125F;
   for (std::size_t s = 0; s < 8; ++s) {
     const unsigned word = load<std::uint16_t>(&y.qh[2 * s]);
+    const std::uint64_t shift = shift_of((word & 0x8000U) != 0);
+    HWY_UNROLL(4)
     for (std::size_t k = 0; k < 4; ++k) {
       const std::size_t index = y.qs[4 * s + k] | ((word >> (3 * k)) & 7U) << 8;
-      to.level[4 * s + k] = shifted(values[index], (word & 0x8000U) != 0);
+      to.level[4 * s + k] = shifted(values[index], shift);
     }
     to.scale[s] = d * static_cast<float>(2 * ((word >> 12) & 7U) + 1);
   }
 }
 
-HWY_INLINE void unpack_iq1_m(const BlockIQ1M& y, Unpacked& to) {
-  const PointValues& values = PointValues::iq1();
+HWY_INLINE void unpack_iq1_m(const PointValues& values, const BlockIQ1M& y, Unpacked& to) {
   const auto words = load<std::uint64_t>(y.scales.data());
   const std::uint64_t half = (words >> 12 & 0xFU) | (words >> 24 & 0xF0U) | (words >> 36 & 0xF00U) |
                              (words >> 48 & 0xF000U);
   const float d = reference::f16_to_f32(static_cast<std::uint16_t>(half)) * 0.125F;
-  for (std::size_t s = 0; s < 16; ++s) {
-    const unsigned high = y.qh[s];
-    const std::size_t first = y.qs[2 * s] | (high & 7U) << 8;
-    const std::size_t second = y.qs[2 * s + 1] | (high >> 4 & 7U) << 8;
-    to.level[2 * s] = shifted(values[first], (high & 0x08U) != 0);
-    to.level[2 * s + 1] = shifted(values[second], (high & 0x80U) != 0);
-    const auto level = static_cast<unsigned>(words >> (16 * (s / 4) + 3 * (s % 4))) & 7U;
-    to.scale[s] = d * static_cast<float>(2 * level + 1);
+  for (std::size_t s = 0; s < 16; s += 4) {
+    const auto word = static_cast<unsigned>(words >> (4 * s) & 0xFFFFU);
+    HWY_UNROLL(4)
+    for (std::size_t j = 0; j < 4; ++j) {
+      const unsigned high = y.qh[s + j];
+      const std::size_t first = y.qs[2 * (s + j)] | (high & 7U) << 8;
+      const std::size_t second = y.qs[2 * (s + j) + 1] | (high >> 4 & 7U) << 8;
+      to.level[2 * (s + j)] = shifted(values[first], shift_of((high & 0x08U) != 0));
+      to.level[2 * (s + j) + 1] = shifted(values[second], shift_of((high & 0x80U) != 0));
+      to.scale[s + j] = d * static_cast<float>(2 * ((word >> (3 * j)) & 7U) + 1);
+    }
   }
 }
 
-template <class Block, std::size_t Sub, void (*Unpack)(const Block&, Unpacked&)>
+template <class Block, std::size_t Sub, const PointValues& (*Values)(),
+          void (*Unpack)(const PointValues&, const Block&, Unpacked&)>
 constexpr Kernel kernel(TensorType type) {
-  return {type, nullptr, dequantize<Block, Sub, Unpack>};
+  return {type, nullptr, dequantize<Block, Sub, Values, Unpack>};
 }
 
 KernelFamily grid_values_family() {
   using enum TensorType;
   static constexpr std::array k_kernels{
-      kernel<BlockIQ2XXS, 32, unpack_iq2_xxs>(iq2_xxs),
-      kernel<BlockIQ2XS, 16, unpack_iq2_xs>(iq2_xs),
-      kernel<BlockIQ2S, 16, unpack_iq2_s>(iq2_s),
-      kernel<BlockIQ3XXS, 32, unpack_iq3_xxs>(iq3_xxs),
-      kernel<BlockIQ3S, 32, unpack_iq3_s>(iq3_s),
-      kernel<BlockIQ1S, 32, unpack_iq1_s>(iq1_s),
-      kernel<BlockIQ1M, 16, unpack_iq1_m>(iq1_m),
+      kernel<BlockIQ2XXS, 32, PointValues::iq2_xxs, unpack_iq2_xxs>(iq2_xxs),
+      kernel<BlockIQ2XS, 16, PointValues::iq2_xs, unpack_iq2_xs>(iq2_xs),
+      kernel<BlockIQ2S, 16, PointValues::iq2_s, unpack_iq2_s>(iq2_s),
+      kernel<BlockIQ3XXS, 32, PointValues::iq3_xxs, unpack_iq3_xxs>(iq3_xxs),
+      kernel<BlockIQ3S, 32, PointValues::iq3_s, unpack_iq3_s>(iq3_s),
+      kernel<BlockIQ1S, 32, PointValues::iq1, unpack_iq1_s>(iq1_s),
+      kernel<BlockIQ1M, 16, PointValues::iq1, unpack_iq1_m>(iq1_m),
   };
   return {HWY_TARGET, k_kernels};
 }

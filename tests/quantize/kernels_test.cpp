@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -202,6 +203,62 @@ TEST_CASE("codec_for equals the scalar definition for values that are not finite
       check(kernel, c);
     }
   });
+}
+
+TEST_CASE("codec_for equals the scalar definition for importance of any size",
+          "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  for_each_type(*target, [](const RowCodec& kernel, bool weighted) {
+    if (!weighted) return;
+    for (const int exponent : {-140, -100, -60, -30, 30, 60, 100}) {
+      for (const RowKind& kind : row_kinds()) {
+        Case c = make_case(kernel.type, kind, 3, true);
+        for (float& w : c.importance)
+          w = std::ldexp(w, exponent);
+        check(kernel, c);
+      }
+    }
+  });
+}
+
+// Neighbours on a grid that are equally near, or nearly: values halfway between levels of a few
+// scales, with equal importance, moved by some units in the last place.
+TEST_CASE("codec_for equals the scalar definition where points of a grid are equally near",
+          "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target) return;
+  std::mt19937_64 random(17);
+  for_each_type(*target, [&](const RowCodec& kernel, bool weighted) {
+    for (std::uint64_t round = 0; round < rounds(); ++round) {
+      Case c = make_case(kernel.type, row_kinds().front(), round, weighted);
+      c.kind = "equally near";
+      const float scale = 0.01F * static_cast<float>(1 + random() % 7);
+      for (float& v : c.in) {
+        const auto level = static_cast<float>(static_cast<int>(random() % 33) - 16);
+        v = std::ldexp(std::round(std::ldexp(scale * level, 12)), -12);
+        for (auto steps = random() % 3; steps > 0; --steps)
+          v = std::nextafter(v, 1.0F);
+      }
+      for (float& w : c.importance)
+        w = 1.0F;
+      check(kernel, c);
+    }
+  });
+}
+
+TEST_CASE("codec_for has a kernel for every type that is quantized, to blocks and back",
+          "[quantize][kernel]") {
+  const auto target = target_of_run();
+  if (!target || *target == KernelTarget::scalar) return;
+  for (const TensorTypeInfo& type : all_tensor_types()) {
+    const RowCodec& scalar = scalar_codec(type.type);
+    if (!type.quantized || scalar.quantize == nullptr) continue;
+    const RowCodec& kernel = codec_for(*target, type.type);
+    INFO(type.name);
+    CHECK(kernel.quantize != scalar.quantize);
+    CHECK(kernel.dequantize != scalar.dequantize);
+  }
 }
 
 TEST_CASE("codec_for dequantizes any block as the scalar definition does", "[quantize][kernel]") {
