@@ -135,3 +135,38 @@ TEST_CASE("read_tokenizer equals the reference for real tokenizers",
           test::describe_golden(kv->as_array(), {"tokenizer."}));
   });
 }
+
+TEST_CASE("Encoder::encode equals the tokenizers library for rebuilt tokenizers",
+          "[quantize][tokenizer][encoder][interop]") {
+  const auto golden =
+      test::read_json_file(std::string(MODELD_TEST_DATA) + "/golden/tokenizers-rebuilt.json");
+  const auto& texts = golden.at("test_strings").as_array();
+  CHECK(golden.at("check_text").as_string() == check_text());
+  std::size_t number = 0;
+  for (const auto& each : golden.at("records").as_array()) {
+    const auto& record = each.as_object();
+    const fs::path folder = k_folder / ("rebuilt-" + std::to_string(number++));
+    INFO(text_of(record, "source"));
+    if (!fs::exists(folder / ".complete")) {
+      WARN("not fetched: " << text_of(record, "source"));
+      continue;
+    }
+    const auto definition = test::read_json_file(folder / "tokenizer.json").as_object();
+    const auto tokenizer = HfTokenizer::load_plain(definition);
+    if (!tokenizer) FAIL(tokenizer.error().message);
+    const auto encoder = Encoder::make(*tokenizer);
+    if (!encoder) FAIL(encoder.error().message);
+    const auto checked = encoder->encode(check_text(), Encoder::Special::add);
+    REQUIRE(checked);
+    CHECK(*checked == ids_of(record.at("check_ids")));
+    CHECK(check_hash(*checked) == text_of(record, "chkhsh"));
+    CHECK(label_of_hash(check_hash(*checked)) == text_of(record, "pre"));
+    const auto& plain = record.at("plain").as_array();
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      INFO("string " << i);
+      CHECK(encoder->encode(std::string_view(texts[i].as_string()), Encoder::Special::leave_out) ==
+            ids_of(plain[i]));
+    }
+  }
+  CHECK(number == 9);
+}
