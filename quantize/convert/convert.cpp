@@ -2,6 +2,7 @@
 #include "quantize/convert/convert.hpp"
 
 #include "quantize/convert/config.hpp"
+#include "quantize/convert/consistency.hpp"
 #include "quantize/convert/dequant.hpp"
 #include "quantize/convert/keys.hpp"
 #include "quantize/convert/tensors.hpp"
@@ -57,6 +58,7 @@ public:
       if (!options_.no_vocabulary && !options_.mmproj) MODELD_TRY(write_tokenizer());
     }
     out_.model.tensors = std::move(plan.tensors);
+    if (whole_model()) MODELD_TRY(check_complete(out_.model, config_.family->arch));
     out_.model.big_endian = options_.big_endian;
     out_.model.vocabulary_only = options_.vocab_only;
     out_.file_type = file_type_.name;
@@ -124,7 +126,30 @@ private:
     for (const std::string& file : weights_.unlisted) {
       out_.warnings.push_back(fmt::format("'{}' is not part of the model and was left out", file));
     }
+    if (config_.family->kind == FamilyKind::model) MODELD_TRY(report_contradictions());
     return rename_weights(weights_, config_, architectures_);
+  }
+
+  Result<void> report_contradictions() {
+    append(out_.warnings, rotary_contradictions(config_.raw));
+    const auto& drop = config_.family->drop;
+    const bool dropped = std::any_of(drop.begin(), drop.end(), [](const DropRule& rule) {
+      return !rule.when && rule.name.match("lm_head.weight");
+    });
+    const json::value* tied = config_.values.if_contains("tie_word_embeddings");
+    MODELD_ASSIGN(const std::string differs,
+                  tied_contradiction(weights_, dropped || (tied != nullptr && truthy(*tied))));
+    if (differs.empty()) return {};
+    out_.warnings.push_back(differs +
+                            (dropped ? "; it is left out, as this family has no output of its own"
+                                     : "; both are kept"));
+    return {};
+  }
+
+  /// Whether the file has to hold a whole model.
+  bool whole_model() const {
+    return config_.family->kind == FamilyKind::model && !options_.vocab_only &&
+           !options_.mtp_only && !options_.force;
   }
 
   /// Kept blocks name the file, unless another quantization was asked for.
