@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/encoder/charsmap.hpp"
 
+#include "quantize/encoder/unicode_versions.hpp"
 #include "quantize/encoder/utf8_text.hpp"
 
 #include <fmt/format.h>
@@ -82,8 +83,10 @@ std::optional<std::string_view> CharsMap::find(std::string_view key) const {
 
 std::string CharsMap::apply(std::string_view text) const {
   std::string out;
+  // Of as many bytes each; where graphemes end is the same.
+  const std::string known = with_known_characters(text);
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = grapheme_end(text, begin);
+    const std::size_t end = grapheme_end(known, begin);
     const auto grapheme = text.substr(begin, end - begin);
     begin = end;
     if (grapheme.size() <= k_longest_whole_grapheme) {

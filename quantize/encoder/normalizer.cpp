@@ -4,6 +4,7 @@
 #include "quantize/encoder/charsmap.hpp"
 #include "quantize/encoder/regex.hpp"
 #include "quantize/encoder/unicode.hpp"
+#include "quantize/encoder/unicode_versions.hpp"
 #include "quantize/encoder/utf8_text.hpp"
 #include "quantize/tokenizer/byte_ranks.hpp"
 #include "quantize/tokenizer/files.hpp"
@@ -91,12 +92,19 @@ std::string filtered(std::string_view text, Keep keep) {
 }
 
 std::string without_nonspacing_marks(std::string_view text) {
-  return filtered(
-      text, [](char32_t c) { return is_nonspacing_mark(c) ? std::nullopt : std::optional(c); });
+  return filtered(text, [](char32_t c) {
+    // One that is no nonspacing mark any more.
+    const bool gone = (is_nonspacing_mark(c) && !is_mark_to_leave_for_bert(c)) || c == 0x1734;
+    return gone ? std::nullopt : std::optional(c);
+  });
 }
 
 std::string without_marks(std::string_view text) {
-  return filtered(text, [](char32_t c) { return is_mark(c) ? std::nullopt : std::optional(c); });
+  return filtered(text, [](char32_t c) {
+    // Two that are letters now.
+    const bool gone = (is_mark(c) && !is_mark_to_leave(c)) || c == 0x1CF2 || c == 0x1CF3;
+    return gone ? std::nullopt : std::optional(c);
+  });
 }
 
 bool is_line_space(char32_t c) {

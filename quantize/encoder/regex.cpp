@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/encoder/regex.hpp"
 
+#include "quantize/encoder/unicode_versions.hpp"
+
 #include <fmt/format.h>
 #include <oniguruma.h>
 
@@ -70,7 +72,10 @@ Result<EncoderRegex> EncoderRegex::compile(std::string_view pattern) {
   return out;
 }
 
-Result<std::vector<EncoderRegex::Span>> EncoderRegex::find_all(std::string_view text) const {
+Result<std::vector<EncoderRegex::Span>> EncoderRegex::find_all(std::string_view original) const {
+  std::string known;
+  if (has_newer_characters(original)) known = with_known_characters(original);
+  const std::string_view text = known.empty() ? original : known;
   std::vector<Span> found;
   const Region region(onig_region_new());
   const OnigUChar* const begin = bytes_of(text);

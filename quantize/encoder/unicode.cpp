@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/encoder/unicode.hpp"
 
+#include "quantize/encoder/unicode_versions.hpp"
 #include "quantize/encoder/utf8_text.hpp"
 
 #include <utf8proc.h>
@@ -37,12 +38,14 @@ bool is_white_space(char32_t c) {
 bool is_numeric(char32_t c) {
   const auto kind = category(c);
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
-         kind == UTF8PROC_CATEGORY_NO;
+         kind == UTF8PROC_CATEGORY_NO || is_newer_numeric(c);
 }
 
 bool is_punctuation(char32_t c) {
   const auto kind = category(c);
-  return is_ascii_punctuation(c) || (kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO);
+  const bool formerly = c == 0x166D || c == 0x111C9;
+  return is_ascii_punctuation(c) || formerly ||
+         (kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO && !is_newer_punctuation(c));
 }
 
 bool is_mark(char32_t c) {
@@ -57,7 +60,8 @@ bool is_nonspacing_mark(char32_t c) {
 bool is_other(char32_t c) {
   const auto kind = category(c);
   // The library's tables end before these format characters were assigned.
-  const bool newer = c == 0x8E2 || c == 0x890 || c == 0x891 || (c >= 0x13430 && c <= 0x1343F);
+  const bool newer =
+      c == 0x8E2 || c == 0x890 || c == 0x891 || (c >= 0x13430 && c <= 0x1343F) || c == 0x110CD;
   return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CO ||
          (kind == UTF8PROC_CATEGORY_CF && !newer);
 }
@@ -66,7 +70,7 @@ bool is_word_character(char32_t c) {
   const auto kind = category(c);
   return is_letter(c) || is_mark(c) || kind == UTF8PROC_CATEGORY_ND ||
          kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_PC || c == 0x200C ||
-         c == 0x200D || is_enclosed_letter(c);
+         c == 0x200D || is_enclosed_letter(c) || is_newer_word_character(c);
 }
 
 bool is_cjk_ideograph(char32_t c) {
@@ -76,7 +80,10 @@ bool is_cjk_ideograph(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-std::string normal_form(std::string_view text, NormalForm form) {
+namespace {
+
+void append_normal_form(std::string& out, std::string_view text, NormalForm form) {
+  if (text.empty()) return;
   int options = UTF8PROC_STABLE;
   options |=
       form == NormalForm::nfc || form == NormalForm::nfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
@@ -90,7 +97,23 @@ std::string normal_form(std::string_view text, NormalForm form) {
   // The text is valid UTF-8, so only memory can fail.
   if (n < 0) throw std::bad_alloc();
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-  return {owner.get(), owner.get() + n};
+  out.append(owner.get(), owner.get() + n);
+}
+
+} // namespace
+
+std::string normal_form(std::string_view text, NormalForm form) {
+  std::string out;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t before = at;
+    if (!is_not_normalized(next_code_point(text, at))) continue;
+    append_normal_form(out, text.substr(begin, before - begin), form);
+    out += text.substr(before, at - before);
+    begin = at;
+  }
+  append_normal_form(out, text.substr(begin), form);
+  return out;
 }
 
 std::string lowercase(std::string_view text) {
@@ -103,7 +126,8 @@ std::string lowercase(std::string_view text) {
       out += "i\u0307";
       continue;
     }
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    const auto known = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+    append_utf8(out, newer_lowercase(known));
   }
   return out;
 }

@@ -29,6 +29,10 @@ RANGES = {
     "kana": [(0x3040, 0x30ff), (0xff66, 0xff9f)], "han": [(0x4e00, 0x9fff), (0x3400, 0x4dbf), (0xf900, 0xfaff), (0x20000, 0x2a6df), (0x30000, 0x3134a)],
     "symbols": [(0x2000, 0x2bff), (0x3000, 0x303f), (0x1f000, 0x1faff)], "compatibility": [(0x2100, 0x218f), (0x3300, 0x33ff), (0xfb00, 0xfb06), (0xff01, 0xffee)],
     "others": [(0x530, 0x58f), (0x10a0, 0x10ff), (0x1200, 0x139f), (0x13a0, 0x13ff), (0x1400, 0x167f), (0x1e00, 0x1fff), (0x2c00, 0x2dff), (0xa000, 0xabff)],
+    # Assigned in Unicode 14 to 16: libraries differ in what they know.
+    "new": [(0x897, 0x8d3), (0x1ab0, 0x1aff), (0xa7c0, 0xa7f6), (0x10d40, 0x10d8f), (0x11380, 0x113e2), (0x11bc0, 0x11bf9), (0x11f00, 0x11f5a),
+            (0x16100, 0x16139), (0x16d40, 0x16d79), (0x1cc00, 0x1ccf9), (0x1e030, 0x1e08f), (0x1e4d0, 0x1e4f9), (0x1e5d0, 0x1e5ff), (0x1fa70, 0x1fbf9),
+            (0x2ebf0, 0x2ee5d), (0x31350, 0x323af)],
     "far": [(0x10000, 0x1ffff)], "any": [(1, 0xd7ff), (0xe000, 0x10ffff)],
 }
 
@@ -105,11 +109,11 @@ def definitions(golden, folder):
             path = golden / kind["folder"] / file
             if path.exists():
                 yield f"{kind['kind']}-{path.stem}", json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted(folder.glob("*/tokenizer.json")):
+        yield path.parent.name, json.loads(path.read_text(encoding="utf-8"))
     for variant in tiny["variants"]:
         base = json.loads((golden / variant["base"]).read_text(encoding="utf-8"))
         yield f"variant-{variant['name']}".replace("/", "-"), base | variant["set"]
-    for path in sorted(folder.glob("*/tokenizer.json")):
-        yield path.parent.name, json.loads(path.read_text(encoding="utf-8"))
 
 
 def write(name, definition, dest, count):
