@@ -430,7 +430,10 @@ void ConfigScope::set(std::string name, json::value value) {
   locals_.insert_or_assign(std::move(name), std::move(value));
 }
 
-Result<json::object> parse_python_json(std::string_view text, std::string_view what) {
+namespace {
+
+/// Infinity and NaN outside of strings become null.
+std::string without_python_words(std::string_view text) {
   std::string plain;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -449,11 +452,19 @@ Result<json::object> parse_python_json(std::string_view text, std::string_view w
     }
     plain += text[i];
   }
-  MODELD_ASSIGN(json::value value, parse_json(plain, what));
-  if (!value.is_object()) {
+  return plain;
+}
+
+} // namespace
+
+Result<json::object> parse_python_json(std::string_view text, std::string_view what) {
+  auto value = parse_json(text, what);
+  if (!value) value = parse_json(without_python_words(text), what);
+  if (!value) return fail(std::move(value.error()));
+  if (!value->is_object()) {
     return fail(Errc::malformed, fmt::format("parsing {}: it is no object", what));
   }
-  return std::move(value.get_object());
+  return std::move(value->get_object());
 }
 
 Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,

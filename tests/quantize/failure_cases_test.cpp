@@ -219,6 +219,24 @@ TEST_CASE("A07 rotary settings that contradict each other are reported, and the 
   CHECK_FALSE(warns(converted(checkpoint), "rope"));
 }
 
+TEST_CASE("A07 configurations may hold the numbers that Python writes and JSON does not know",
+          "[quantize][convert][A07]") {
+  const Checkpoint checkpoint;
+  test::MemoryFiles files = checkpoint.files();
+  std::string config = json::serialize(checkpoint.config);
+  config.back() = ',';
+  files.put("config.json",
+            config +
+                R"("limits":[0.0,Infinity,-Infinity],"nothing":NaN,"text":"NaN \"Infinity"})");
+  files.put("tokenizer_config.json", R"({"model_max_length": Infinity, "add_bos_token": true})");
+  files.put("generation_config.json", R"({"temperature": 0.5, "max_time": Infinity})");
+  const auto result = convert(files, {});
+  if (!result) FAIL(result.error().message);
+  CHECK(std::get<float>(*result->model.find("general.sampling.temp")) == 0.5F);
+  files.put("config.json", config + R"("limits":Infinit})");
+  CHECK_FALSE(convert(files, {}));
+}
+
 TEST_CASE("A10 a source quantized another way is refused by the method's name",
           "[quantize][convert][A10]") {
   for (const char* method : {"bitsandbytes", "a_method_of_tomorrow"}) {
