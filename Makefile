@@ -9,7 +9,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 CTEST := ctest --output-on-failure -j $(JOBS)
 
-.PHONY: build deps demo test test-all sanitize bench fuzz stress tsan format check-format tidy install clean
+.PHONY: build deps demo test test-arm test-all sanitize bench fuzz stress tsan format check-format tidy install clean
 
 build:
 	@[ -f build/build.ninja ] || cmake --preset dev
@@ -33,6 +33,16 @@ sanitize:
 	@[ -f build-asan-ubsan/build.ninja ] || cmake --preset asan-ubsan
 	cmake --build build-asan-ubsan -j $(JOBS) --target $(SANITIZED)
 	$(CTEST) --test-dir build-asan-ubsan -L '^(schema|validate|quantize)$$' -E 'golden quantize'
+
+# The kernels for 64-bit ARM, by a cross compiler and in qemu.
+test-arm:
+	./deps/install.sh debian-arm.txt
+	./tests/arm/get_sysroot.sh build-arm
+	@[ -f build-arm/build.ninja ] || cmake -G Ninja -S tests/arm -B build-arm -DCMAKE_BUILD_TYPE=Release \
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O2 -DMODELD_SYSROOT=$(CURDIR)/build-arm/sysroot \
+	  -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/aarch64.cmake
+	cmake --build build-arm -j $(JOBS)
+	$(CTEST) --test-dir build-arm
 
 tsan:
 	@[ -f build-tsan/build.ninja ] || cmake --preset tsan

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs what the build and the tests need from Debian 12's packages: as root, or by sudo. Does nothing where all is there.
+# usage: install.sh [LIST]      debian.txt; another list has what only some target of make needs. Names of other
+# architectures (package:arm64) are not for this machine and are passed over.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 
-mapfile -t wanted < <(grep -v '^#' "$here/debian.txt")
+mapfile -t wanted < <(grep -vE '^#|:' "$here/${1:-debian.txt}")
 # The tests with real clients need Node.js; one that came another way is as good.
 command -v node >/dev/null && command -v npm >/dev/null || wanted+=(nodejs npm)
 

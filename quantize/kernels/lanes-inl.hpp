@@ -62,9 +62,10 @@ HWY_INLINE IntV clamp(IntV value, std::int32_t low, std::int32_t high) {
   return hn::Max(hn::Set(k_i, low), hn::Min(hn::Set(k_i, high), value));
 }
 
-/// Stores one byte for each lane; the values fit.
+/// Stores the low byte of each lane.
 HWY_INLINE void store_bytes(IntV value, std::uint8_t* to) {
-  hn::StoreU(hn::DemoteTo(Bytes{}, value), Bytes{}, to);
+  const hn::RebindToUnsigned<Ints> words;
+  hn::StoreU(hn::TruncateTo(Bytes{}, hn::BitCast(words, value)), Bytes{}, to);
 }
 
 /// tile[i * Width + lane] = from[lane][i] for i < n. Width and n are multiples of four.

@@ -39,18 +39,33 @@ HWY_INLINE void multiply_weights(SymmetricTile<N>& tile) {
 }
 
 /// The weight of largest magnitude in each lane, the first of equals; and its magnitude.
-template <std::size_t N>
-HWY_INLINE FloatV largest_weight(const float* x, FloatV& magnitude) {
+template <std::size_t N, std::size_t Width>
+HWY_INLINE FloatV first_largest_weight(const float* x) {
   FloatV largest = hn::Zero(k_f);
-  magnitude = hn::Zero(k_f);
-  for (std::size_t i = 0; i < N * k_tile; i += k_tile) {
+  FloatV magnitude = hn::Zero(k_f);
+  for (std::size_t i = 0; i < N * Width; i += Width) {
     const FloatV v = hn::Load(k_f, x + i);
-    const FloatV size = hn::Abs(v);
-    const FloatM larger = hn::Gt(size, magnitude);
-    magnitude = hn::IfThenElse(larger, size, magnitude);
+    const FloatM larger = hn::Gt(hn::Abs(v), magnitude);
+    magnitude = hn::IfThenElse(larger, hn::Abs(v), magnitude);
     largest = hn::IfThenElse(larger, v, largest);
   }
   return largest;
+}
+
+/// The same by extremes, which is quicker, unless both signs have the magnitude.
+template <std::size_t N, std::size_t Width = k_tile>
+HWY_INLINE FloatV largest_weight(const float* x, FloatV& magnitude) {
+  FloatV max = hn::Load(k_f, x);
+  FloatV min = max;
+  for (std::size_t i = Width; i < N * Width; i += Width) {
+    const FloatV v = hn::Load(k_f, x + i);
+    max = hn::Max(max, v);
+    min = hn::Min(min, v);
+  }
+  magnitude = hn::Abs(hn::Max(max, hn::Neg(min)));
+  const FloatM both = hn::And(hn::Eq(max, hn::Neg(min)), hn::Gt(magnitude, hn::Zero(k_f)));
+  if (HWY_UNLIKELY(!hn::AllFalse(k_f, both))) return first_largest_weight<N, Width>(x);
+  return hn::IfThenElse(hn::Eq(max, magnitude), max, min);
 }
 
 /// Adds w*x*l and w*l*l for the level of inverse * x. The product stays within top + 1, since no

@@ -42,7 +42,8 @@ KernelFamily iq1_kernels(std::int64_t target);
 KernelFamily iq4_kernels(std::int64_t target);
 KernelFamily legacy_kernels(std::int64_t target);
 KernelFamily min_scale_kernels(std::int64_t target);
-KernelFamily symmetric_kernels(std::int64_t target);
+KernelFamily q3_k_kernels(std::int64_t target);
+KernelFamily q6_k_kernels(std::int64_t target);
 
 /// All of the above.
 std::span<const FindFamily> kernel_families();
