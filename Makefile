@@ -58,10 +58,16 @@ bench:
 stress: build
 	./build/bin/store_stress --steps 100000 --kills 1000
 
+# Parsers under the sanitizers; then kernels against the definition, some blocks of each type under the sanitizers and
+# ten million at full speed.
 fuzz:
 	@[ -f build-fuzz/build.ninja ] || cmake --preset fuzz
+	@[ -f build-bench/build.ninja ] || cmake --preset bench
 	cmake --build build-fuzz -j $(JOBS)
+	cmake --build build-bench -j $(JOBS) --target kernels_differential
 	./tests/fuzz/run.sh build-fuzz/bin
+	build-fuzz/bin/kernels_differential 20000
+	build-bench/bin/kernels_differential $${MODELD_FUZZ_BLOCKS:-10000000}
 
 SOURCES = $(shell git ls-files '*.hpp' '*.cpp')
 format:

@@ -51,7 +51,7 @@ struct MinOf {
 
 /// Reduces groups of four lanes to one of them.
 template <class Reduce, class D>
-HWY_INLINE FourV fold(D d, hn::VFromD<D> v) {
+HWY_INLINE FourV fold(D /*tag*/, hn::VFromD<D> v) {
   if constexpr (hn::MaxLanes(D{}) <= 4) {
     return v;
   } else {
