@@ -33,8 +33,9 @@ struct KernelFamily {
 
 /// `target`: one of Highway's bits that this machine supports.
 using FindFamily = KernelFamily (*)(std::int64_t target);
-KernelFamily dequantize_kernels(std::int64_t target);
+KernelFamily block_values_kernels(std::int64_t target);
 KernelFamily few_bits_kernels(std::int64_t target);
+KernelFamily few_bits_values_kernels(std::int64_t target);
 KernelFamily float_kernels(std::int64_t target);
 KernelFamily grid_kernels(std::int64_t target);
 KernelFamily grid_values_kernels(std::int64_t target);
@@ -44,6 +45,7 @@ KernelFamily legacy_kernels(std::int64_t target);
 KernelFamily min_scale_kernels(std::int64_t target);
 KernelFamily q3_k_kernels(std::int64_t target);
 KernelFamily q6_k_kernels(std::int64_t target);
+KernelFamily super_values_kernels(std::int64_t target);
 
 /// All of the above.
 std::span<const FindFamily> kernel_families();

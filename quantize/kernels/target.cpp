@@ -71,10 +71,12 @@ CodecTable make_table(KernelTarget target) {
 } // namespace
 
 std::span<const FindFamily> kernel_families() {
-  static constexpr std::array k_families{dequantize_kernels, few_bits_kernels,    float_kernels,
-                                         grid_kernels,       grid_values_kernels, iq1_kernels,
-                                         iq4_kernels,        legacy_kernels,      min_scale_kernels,
-                                         q3_k_kernels,       q6_k_kernels};
+  static constexpr std::array k_families{
+      block_values_kernels, few_bits_kernels, few_bits_values_kernels,
+      float_kernels,        grid_kernels,     grid_values_kernels,
+      iq1_kernels,          iq4_kernels,      legacy_kernels,
+      min_scale_kernels,    q3_k_kernels,     q6_k_kernels,
+      super_values_kernels};
   return k_families;
 }
 

@@ -13,11 +13,16 @@
 
 #include <boost/json.hpp>
 
+#include <time.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
+#include <thread>
 
 using namespace modeld;
 using namespace modeld::quantize;
@@ -431,4 +436,74 @@ TEST_CASE("parse_layer_list and parse_target_name read numbers", "[quantize][qua
   CHECK(*parse_target_name("copy") == "COPY");
   CHECK_FALSE(parse_target_name("99"));
   CHECK_FALSE(parse_target_name("Q9_X"));
+}
+
+namespace {
+
+/// Rows without end that count how often they were asked for.
+class Endless final : public TensorSource {
+public:
+  explicit Endless(std::uint64_t width) : row_(width) {
+    for (std::size_t i = 0; i < row_.size(); ++i)
+      row_[i] = std::sin(static_cast<float>(i));
+  }
+  Result<void> read_rows(std::uint64_t, std::uint64_t count,
+                         std::span<std::byte> out) const override {
+    const std::size_t bytes = row_.size() * sizeof(float);
+    for (std::uint64_t r = 0; r < count; ++r)
+      std::memcpy(out.data() + r * bytes, row_.data(), bytes);
+    ++reads;
+    return {};
+  }
+  mutable std::atomic<int> reads{0};
+
+private:
+  std::vector<float> row_;
+};
+
+/// Processor time of all threads, which does not depend on what else the machine does.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+} // namespace
+
+TEST_CASE("A quantization stops within 100 ms of being told to, for slow types and wide rows too",
+          "[quantize][quantize_model]") {
+  constexpr unsigned k_threads = 2;
+  for (const char* target : {"Q4_K_S", "IQ2_XS", "IQ3_S", "IQ1_M"}) {
+    for (const std::uint64_t width : {4096U, 65536U}) {
+      INFO(target << ", rows of " << width);
+      const auto source = std::make_shared<Endless>(width);
+      GgufModel model = small_model(width);
+      model.tensors[3] = {"blk.0.attn_q.weight", TensorType::f32, {width, 1U << 24}, source};
+      QuantizeRequest wanted = request(target);
+      std::vector<float> weights(width, 1.0F);
+      std::iota(weights.begin(), weights.end(), 1.0F);
+      wanted.importance = importance_for({{"token_embd.weight", weights},
+                                          {"output.weight", weights},
+                                          {"blk.0.attn_q.weight", weights},
+                                          {"blk.0.ffn_down.weight", weights}});
+      const auto made = quantize_model(model, wanted);
+      REQUIRE(made);
+      Progress progress;
+      Hasher sink;
+      double told = 0;
+      std::thread other([&] {
+        while (source->reads < 6)
+          std::this_thread::yield();
+        told = processor_seconds();
+        progress.cancel = true;
+      });
+      const auto written =
+          write_gguf(made->parts.front(), sink, {k_threads, std::size_t{4} << 20, &progress});
+      const double ended = processor_seconds();
+      other.join();
+      REQUIRE_FALSE(written);
+      CHECK(written.error().code == Errc::cancelled);
+      CHECK(ended - told < 0.1 * k_threads);
+    }
+  }
 }
