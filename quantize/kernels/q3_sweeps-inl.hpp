@@ -30,8 +30,9 @@ HWY_INLINE void add_level(FloatV x, FloatV l, FloatV& sum_lx, FloatV& sum_l2) {
   sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(w, l), l));
 }
 
-/// The start of the search: levels of the plain inverse scale. `found` gets their best scale.
-HWY_INLINE void first_scales(const Tile& tile, SymmetricFound& found) {
+/// The start of the search: levels of the plain inverse scale. `found` gets their best scale,
+/// `lx` and `l2` the sums that it is made of.
+HWY_INLINE void first_scales(const Tile& tile, SymmetricFound& found, float* lx, float* l2) {
   const FloatV zero = hn::Zero(k_f);
   for (std::size_t at = 0; at < k_tile; at += hn::Lanes(k_f)) {
     FloatV size;
@@ -42,6 +43,8 @@ HWY_INLINE void first_scales(const Tile& tile, SymmetricFound& found) {
       const FloatV x = hn::Load(k_f, tile.x + i);
       add_level(x, first_level(x, inverse), sum_lx, sum_l2);
     }
+    hn::Store(sum_lx, k_f, lx + at);
+    hn::Store(sum_l2, k_f, l2 + at);
     const FloatV scale = hn::IfThenElse(hn::Gt(sum_l2, zero), hn::Div(sum_lx, sum_l2), zero);
     store_symmetric(found, at, k_q3_levels, hn::Lt(size, set(k_tiny_group)), scale, inverse);
   }
@@ -61,8 +64,37 @@ struct alignas(64) Column {
   float low[k_sub * k_column];
   float high[k_sub * k_column];
   float inverse[k_column];
+  float sum_lx[k_column]; ///< before the first sweep
+  float sum_l2[k_column];
   float scale[k_column];
 };
+
+/// Sums below this lose bits in products.
+inline constexpr float k_least_sum = 1e-30F;
+
+/// The lanes in which a level may move in the first sweep; no others ever do. The quotient
+/// x * (l2 - x^2 l^2) / (lx - x^3 l) is nearest to l where |x l2 - l lx| is less than half of the
+/// divisor. The margin is more than the roundings of the definition can make, as long as the rest
+/// of the sum is not all but gone.
+HWY_INLINE FloatM may_move(const Column& column, std::size_t at) {
+  const FloatV inverse = hn::Load(k_f, column.inverse + at);
+  const FloatV sum_lx = hn::Load(k_f, column.sum_lx + at);
+  const FloatV sum_l2 = hn::Load(k_f, column.sum_l2 + at);
+  const FloatV bottom = hn::Mul(sum_lx, set(static_cast<float>(-k_q3_levels)));
+  const FloatV top = hn::Mul(sum_lx, set(static_cast<float>(k_q3_levels - 1)));
+  const FloatV least = hn::Mul(sum_lx, set(0.01F));
+  FloatM stays = hn::Ge(sum_lx, set(k_least_sum));
+  for (std::size_t i = at; i < k_sub * k_column; i += k_column) {
+    const FloatV x = hn::Load(k_f, column.x + i);
+    const FloatV l = first_level(x, inverse);
+    const FloatV divisor = hn::Sub(sum_lx, hn::Mul(hn::Mul(hn::Mul(x, x), x), l));
+    const FloatV wanted = hn::Min(top, hn::Max(bottom, hn::Mul(x, sum_l2)));
+    const FloatV distance = hn::Abs(hn::Sub(wanted, hn::Mul(l, sum_lx)));
+    stays = hn::And(stays, hn::Le(distance, hn::Mul(divisor, set(0.499F))));
+    stays = hn::And(stays, hn::Ge(divisor, least));
+  }
+  return hn::Not(stays);
+}
 
 /// What follows from the levels that the first sweep left.
 HWY_INLINE void bound_level(Column& column, std::size_t i) {
@@ -106,20 +138,16 @@ HWY_INLINE FloatM try_level(Column& column, std::size_t i, FloatV& sum_lx, Float
 
 HWY_INLINE void begin_sweeps(Column& column, std::size_t at, FloatV& sum_lx, FloatV& sum_l2) {
   const FloatV inverse = hn::Load(k_f, column.inverse + at);
-  sum_lx = sum_l2 = hn::Zero(k_f);
-  for (std::size_t i = at; i < k_sub * k_column; i += k_column) {
-    const FloatV x = hn::Load(k_f, column.x + i);
-    const FloatV l = first_level(x, inverse);
-    hn::Store(l, k_f, column.level + i);
-    add_level(x, l, sum_lx, sum_l2);
-  }
+  for (std::size_t i = at; i < k_sub * k_column; i += k_column)
+    hn::Store(first_level(hn::Load(k_f, column.x + i), inverse), k_f, column.level + i);
+  sum_lx = hn::Load(k_f, column.sum_lx + at);
+  sum_l2 = hn::Load(k_f, column.sum_l2 + at);
 }
 
 /// The later sweeps, in which most levels stay: the quotient that decides is compared without being
 /// made, and only where it is near another level the definition's way is gone.
 HWY_INLINE void sweep_again(Column& column, std::size_t at, FloatV& sum_lx, FloatV& sum_l2) {
-  constexpr int k_tries = 4;            // five with the first, as the reference
-  constexpr float k_least_sum = 1e-30F; // products with less lose bits
+  constexpr int k_tries = 4; // five with the first, as the reference
   for (std::size_t i = at; i < k_sub * k_column; i += k_column)
     bound_level(column, i);
   for (int t = 0; t < k_tries; ++t) {
@@ -164,27 +192,56 @@ inline HWY_NOINLINE void sweep(Column& first, std::size_t first_at, Column& seco
 /// Sub-block j of super-block s, as j + k_subs * s.
 using SubNumber = std::uint16_t;
 
+/// Of all sub-blocks of a batch.
+struct FirstSums {
+  alignas(64) float lx[k_batch * k_subs];
+  alignas(64) float l2[k_batch * k_subs];
+};
+
 /// Up to k_column sub-blocks of the list into lanes.
 HWY_INLINE void load_column(const Batch& batch, const SubNumber* subs, std::size_t count,
-                            const SymmetricFound* found, Column& column) {
+                            const SymmetricFound* found, const FirstSums& sums, Column& column) {
   const float* lanes[k_column];
   for (std::size_t lane = 0; lane < k_column; ++lane) {
     const std::size_t sub = subs[std::min(lane, count - 1)];
     lanes[lane] = batch.x[sub / k_subs] + k_sub * (sub % k_subs);
     column.inverse[lane] = found[sub / k_tile].inverse[sub % k_tile];
+    column.sum_lx[lane] = sums.lx[sub];
+    column.sum_l2[lane] = sums.l2[sub];
   }
   transpose<k_column>(lanes, k_sub, column.x);
 }
 
+/// Leaves those of the list whose levels may move; how many.
+HWY_INLINE std::size_t keep_movable(const Batch& batch, SubNumber* subs, std::size_t count,
+                                    const SymmetricFound* found, const FirstSums& sums) {
+  Column column;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; i += k_column) {
+    load_column(batch, subs + i, count - i, found, sums, column);
+    for (std::size_t at = 0; at < k_column; at += hn::Lanes(k_f)) {
+      std::uint8_t bits[8] = {};
+      hn::StoreMaskBits(k_f, may_move(column, at), bits);
+      const unsigned mask = bits[0] | static_cast<unsigned>(bits[1]) << 8;
+      for (std::size_t lane = 0; lane < std::min(hn::Lanes(k_f), count - std::min(count, i + at));
+           ++lane) {
+        subs[kept] = subs[i + at + lane];
+        kept += mask >> lane & 1U;
+      }
+    }
+  }
+  return kept;
+}
+
 HWY_INLINE void sweep_all(const Batch& batch, const SubNumber* subs, std::size_t count,
-                          SymmetricFound* found) {
+                          const FirstSums& sums, SymmetricFound* found) {
   Column columns[2];
   for (std::size_t i = 0; i < count; i += 2 * k_column) {
     const std::size_t left = count - i;
-    load_column(batch, subs + i, left, found, columns[0]);
+    load_column(batch, subs + i, left, found, sums, columns[0]);
     // Where there is no second column the first one again: lanes that nobody asks for.
     const bool both = left > k_column;
-    load_column(batch, subs + i + (both ? k_column : 0), both ? left - k_column : left, found,
+    load_column(batch, subs + i + (both ? k_column : 0), both ? left - k_column : left, found, sums,
                 columns[1]);
     for (std::size_t at = 0; at < k_column; at += hn::Lanes(k_f))
       sweep(columns[0], at, columns[1], at);
@@ -200,21 +257,23 @@ HWY_INLINE void sweep_all(const Batch& batch, const SubNumber* subs, std::size_t
 /// sum is.
 HWY_INLINE void sweep_search(const Batch& batch, SymmetricFound* found) {
   Tile tile;
+  FirstSums sums;
   const float* lanes[k_tile];
   SubNumber subs[k_batch * k_subs + 1];
-  std::size_t movable = 0;
+  std::size_t count = 0;
   const std::size_t all = batch.count * k_subs;
   for (std::size_t first = 0; first < all; first += k_tile) {
     SymmetricFound& of_tile = found[first / k_tile];
     lanes_of(batch.x, first / k_tile, lanes);
     transpose<k_tile>(lanes, k_sub, tile.x);
-    first_scales(tile, of_tile);
+    first_scales(tile, of_tile, sums.lx + first, sums.l2 + first);
     for (std::size_t lane = 0; lane < k_tile; ++lane) {
-      subs[movable] = static_cast<SubNumber>(first + lane);
-      movable += of_tile.inverse[lane] > 0.0F && first + lane < all ? 1U : 0U;
+      subs[count] = static_cast<SubNumber>(first + lane);
+      count += of_tile.inverse[lane] > 0.0F && first + lane < all ? 1U : 0U;
     }
   }
-  sweep_all(batch, subs, movable, found);
+  count = keep_movable(batch, subs, count, found, sums);
+  sweep_all(batch, subs, count, sums, found);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
