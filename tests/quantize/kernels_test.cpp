@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -275,5 +276,97 @@ TEST_CASE("codec_for dequantizes any block as the scalar definition does", "[qua
         b = static_cast<std::byte>(random());
       check_dequantize(codec_for(*target, type.type), c, blocks);
     }
+  }
+}
+
+namespace {
+
+/// Bell-shaped weights by integers alone, so that every processor and C library makes the same.
+std::vector<float> portable_rows(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> x(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t sum = 0;
+    for (int k = 0; k < 4; ++k)
+      sum += static_cast<std::int64_t>(random() % 0x200000) - 0x100000;
+    const float spread = 1.0F / static_cast<float>(1U << (10 + i / 64 % 20));
+    x[i] = static_cast<float>(sum) / 0x100000 * (random() % 500 == 0 ? 8.0F : 1.0F) * spread;
+  }
+  return x;
+}
+
+/// FNV-1a.
+std::uint64_t digest(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const std::byte b : bytes)
+    hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3U;
+  return hash;
+}
+
+struct Digest {
+  TensorType type;
+  std::uint64_t plain; ///< 0 where there is no definition without importance
+  std::uint64_t weighted;
+};
+
+constexpr Digest k_digests[] = {
+    {TensorType::f32, 0x5d078b7d51a1b61b, 0x5d078b7d51a1b61b},
+    {TensorType::f16, 0x7a08f5c0159b9aa4, 0x7a08f5c0159b9aa4},
+    {TensorType::q4_0, 0xfd6415d4c1fe98b9, 0xf269f23b3e2455c4},
+    {TensorType::q4_1, 0xf80fdf0443038b96, 0x5ddf4fed3fcad33e},
+    {TensorType::q5_0, 0x6c5ed3227c91189b, 0x6b8427d2547694ce},
+    {TensorType::q5_1, 0xe7e8c504e5eaeccd, 0x739e3195c380121c},
+    {TensorType::q8_0, 0x51ae91652da5faa0, 0x51ae91652da5faa0},
+    {TensorType::q2_k, 0xbee6a32676299c18, 0xd970fbcda30f8f01},
+    {TensorType::q3_k, 0xaff4b6a78944011c, 0x6ab093e89b831c3},
+    {TensorType::q4_k, 0x647e4de1a700c406, 0x862615d4b975f7a0},
+    {TensorType::q5_k, 0xbcc2583aeb96e15b, 0x826079a76d267623},
+    {TensorType::q6_k, 0x84468940b6a2325d, 0x328e2489d171f9fe},
+    {TensorType::iq2_xxs, 0, 0x76df032529a35e00},
+    {TensorType::iq2_xs, 0, 0x39a9d3d74f1e434e},
+    {TensorType::iq3_xxs, 0x73452918956dc6af, 0xa2605def85f60594},
+    {TensorType::iq1_s, 0, 0x67e9e2dd5c2613b6},
+    {TensorType::iq4_nl, 0x9a1ad17edd9de166, 0xc37bb914d9d11034},
+    {TensorType::iq3_s, 0x1e4f96c0f2fd4d9d, 0x260f72c058b1fbd1},
+    {TensorType::iq2_s, 0x8d5f4e5e2d624a90, 0xdb3e81021f39f2b9},
+    {TensorType::iq4_xs, 0x6c7890ed923cf7e2, 0x823843c406b7269b},
+    {TensorType::iq1_m, 0xf1f9b70345fc7d47, 0xc1f047fec11a3809},
+    {TensorType::bf16, 0xe64f169bd525ce5d, 0xe64f169bd525ce5d},
+    {TensorType::tq1_0, 0xc2718e7348819e25, 0xc2718e7348819e25},
+    {TensorType::tq2_0, 0x9abf5c60a9570739, 0x9abf5c60a9570739},
+    {TensorType::mxfp4, 0x84e8993d26f8ae87, 0x84e8993d26f8ae87},
+    {TensorType::nvfp4, 0xe2ed921c30b94036, 0xe2ed921c30b94036},
+    {TensorType::q1_0, 0x6d5ffe9ab7173d6f, 0x6d5ffe9ab7173d6f},
+    {TensorType::q2_0, 0xc718e93f9cbbf71c, 0xc718e93f9cbbf71c},
+};
+
+} // namespace
+
+// What ties the processors that the tests run on to each other: the kernels of each are compared
+// with the definition as compiled there.
+TEST_CASE("The definition gives the same bytes on every processor", "[quantize][kernel]") {
+  constexpr std::uint64_t k_row = 1024;
+  constexpr std::uint64_t k_rows = 24;
+  const std::vector<float> x = portable_rows(k_rows * k_row, 5);
+  std::vector<float> importance = portable_rows(k_row, 6);
+  for (float& w : importance)
+    w = w * w;
+  for (const TensorTypeInfo& type : all_tensor_types()) {
+    const RowCodec& scalar = scalar_codec(type.type);
+    if (scalar.quantize == nullptr) continue;
+    std::vector<std::byte> blocks(*tensor_bytes(type.type, x.size()));
+    Digest got{type.type, 0, 0};
+    if (scalar.importance_use != ImportanceUse::required) {
+      scalar.quantize(x.data(), k_rows, k_row, nullptr, blocks.data());
+      got.plain = digest(blocks);
+    }
+    scalar.quantize(x.data(), k_rows, k_row, importance.data(), blocks.data());
+    got.weighted = digest(blocks);
+    const auto* const expected = std::find_if(std::begin(k_digests), std::end(k_digests),
+                                              [&](const Digest& d) { return d.type == type.type; });
+    INFO(type.name << ": 0x" << std::hex << got.plain << ", 0x" << got.weighted);
+    REQUIRE(expected != std::end(k_digests));
+    CHECK(expected->plain == got.plain);
+    CHECK(expected->weighted == got.weighted);
   }
 }
