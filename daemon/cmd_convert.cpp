@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
+#include "daemon/convert_report.hpp"
 #include "daemon/quantize_report.hpp"
 #include "daemon/write_models.hpp"
 #include "quantize/convert/config.hpp"
 #include "quantize/convert/convert.hpp"
 #include "quantize/gguf/gguf_source.hpp"
-#include "quantize/gguf/gguf_writer.hpp"
 #include "quantize/recipe/quantize_model.hpp"
 #include "store/folder_files.hpp"
 
@@ -41,6 +41,9 @@ struct Options {
   bool vocab_only = false;
   bool big_endian = false;
   bool mmproj = false;
+  bool dense_modules = false;
+  bool mistral_format = false;
+  bool no_community_template = false;
   bool no_mtp = false;
   bool mtp = false;
   bool fp8_as_q8 = false;
@@ -97,6 +100,9 @@ Result<quantize::ConvertOptions> convert_options(const Options& o) {
   out.fp8_as_q8 = o.fp8_as_q8;
   out.fuse_gate_up = o.fuse_gate_up;
   out.mmproj = o.mmproj;
+  out.dense_modules = o.dense_modules;
+  out.mistral_format = o.mistral_format;
+  out.community_template = !o.no_community_template;
   out.ignore_card = o.ignore_card;
   return out;
 }
@@ -170,40 +176,6 @@ void add_adapters(Made& made, const fs::path& path, std::vector<fs::path>& paths
   made.adapters.clear();
 }
 
-json::array shape_of(const quantize::GgufTensor& tensor) {
-  json::array ne;
-  for (const std::uint64_t n : tensor.ne) {
-    ne.emplace_back(n);
-  }
-  return ne;
-}
-
-/// --dry-run: every tensor with its type and size, and the exact size of the files.
-Result<void> show_plan(Output& out, const Made& made, const std::vector<fs::path>& paths) {
-  json::array files;
-  for (std::size_t i = 0; i < made.parts.size(); ++i) {
-    MODELD_ASSIGN(const std::uint64_t size, quantize::gguf_file_size(made.parts[i]));
-    json::array tensors;
-    for (const quantize::GgufTensor& tensor : made.parts[i].tensors) {
-      const json::array ne = shape_of(tensor);
-      const std::string_view type = info(tensor.type).name;
-      if (!out.json()) {
-        out.result(fmt::format("{:<44} {:<6} {:>12} {}", tensor.name, type, tensor.bytes(),
-                               json::serialize(ne)));
-      }
-      tensors.push_back(
-          {{"name", tensor.name}, {"type", type}, {"bytes", tensor.bytes()}, {"ne", ne}});
-    }
-    if (!out.json()) {
-      out.result(fmt::format("{}: {} tensors, {} bytes", paths[i].string(), tensors.size(), size));
-    }
-    files.push_back(
-        {{"path", paths[i].string()}, {"bytes", size}, {"tensors", std::move(tensors)}});
-  }
-  if (out.json()) out.result({{"family", made.converted.family}, {"files", std::move(files)}});
-  return {};
-}
-
 Result<int> list_classes(Output& out) {
   MODELD_ASSIGN(const auto classes, quantize::supported_classes());
   json::array all;
@@ -218,15 +190,6 @@ Result<int> list_classes(Output& out) {
   }
   if (out.json()) out.result({{"classes", std::move(all)}});
   return 0;
-}
-
-void show_result(Output& out, const std::vector<fs::path>& paths) {
-  json::array all;
-  for (const fs::path& path : paths) {
-    if (!out.json()) out.result(path.string());
-    all.emplace_back(path.string());
-  }
-  if (out.json()) out.result({{"paths", std::move(all)}});
 }
 
 Result<int> run(CommandContext& context, const Options& o) {
@@ -244,7 +207,7 @@ Result<int> run(CommandContext& context, const Options& o) {
   auto paths = part_paths(path, made.parts.size());
   add_adapters(made, path, paths);
   if (o.dry_run) {
-    MODELD_TRY(show_plan(context.out, made, paths));
+    MODELD_TRY(show_plan(context.out, made.converted.family, made.parts, paths));
     return 0;
   }
   std::vector<fs::path> inputs;
@@ -253,7 +216,7 @@ Result<int> run(CommandContext& context, const Options& o) {
   }
   MODELD_TRY(
       write_models(context.out, made.parts, {paths, inputs, *files}, "converting", o.threads));
-  show_result(context.out, paths);
+  show_written(context.out, paths);
   return 0;
 }
 
@@ -276,6 +239,12 @@ void add_options(CLI::App& command, Options& o) {
   command.add_flag("--bigendian", o.big_endian, "For a machine of the other byte order");
   command.add_flag("--mmproj", o.mmproj,
                    "The vision and audio towers of a multimodal model, with their projector");
+  command.add_flag("--sentence-transformers-dense-modules", o.dense_modules,
+                   "With the dense layers behind the pooling");
+  command.add_flag("--mistral-format", o.mistral_format,
+                   "From Mistral's own form: params.json and consolidated*.safetensors");
+  command.add_flag("--disable-mistral-community-chat-template", o.no_community_template,
+                   "With --mistral-format: no chat template but the checkpoint's own");
   command.add_flag("--mtp", o.mtp, "The layers for multi-token prediction alone");
   command.add_flag("--no-mtp,--no-nextn", o.no_mtp, "Without these layers");
   command.add_flag("--fp8-as-q8", o.fp8_as_q8, "What was FP8 becomes Q8_0");

@@ -29,6 +29,7 @@ constexpr AddCommand k_commands[] = {
     add_estimate,
     add_audit,
     add_convert,
+    add_convert_lora,
     add_quantize,
     add_split,
     add_merge,

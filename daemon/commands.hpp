@@ -10,6 +10,7 @@ void add_audit(CLI::App& app, CommandContext& context);
 void add_cancel(CLI::App& app, CommandContext& context);
 void add_check(CLI::App& app, CommandContext& context);
 void add_convert(CLI::App& app, CommandContext& context);
+void add_convert_lora(CLI::App& app, CommandContext& context);
 void add_exec(CLI::App& app, CommandContext& context);
 void add_fsck(CLI::App& app, CommandContext& context);
 void add_gc(CLI::App& app, CommandContext& context);

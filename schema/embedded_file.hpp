@@ -27,4 +27,9 @@ namespace tokenizers {
 std::span<const EmbeddedFile> files();
 } // namespace tokenizers
 
+namespace chat_templates {
+/// Templates by the version of mistral-common's vocabularies: "mistral-v11.jinja".
+std::span<const EmbeddedFile> files();
+} // namespace chat_templates
+
 } // namespace modeld

@@ -419,8 +419,8 @@ Result<void> read_head(const Reader& in, const toml::table& root, Architecture& 
   arch.raw_config = config == "raw";
   MODELD_ASSIGN(arch.options, in.texts(root, "options"));
   for (const std::string& option : arch.options) {
-    if (option != "mtp" && option != "fuse_gate_up_exps") {
-      return in.bad(*root.get("options"), "options are mtp and fuse_gate_up_exps");
+    if (option != "mtp" && option != "fuse_gate_up_exps" && option != "dense_modules") {
+      return in.bad(*root.get("options"), "options are mtp, fuse_gate_up_exps and dense_modules");
     }
   }
   MODELD_ASSIGN(const std::string type, in.text_or(root, "type", "model"));

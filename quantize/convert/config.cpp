@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/config.hpp"
 
+#include "quantize/convert/facts.hpp"
+#include "quantize/convert/towers.hpp"
 #include "schema/json.hpp"
 
 #include <boost/json.hpp>
@@ -8,8 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <utility>
 
 namespace json = boost::json;
@@ -26,18 +26,6 @@ constexpr std::array<std::string_view, 5> k_top_class_wins{
     "StepVLForConditionalGeneration", "Sarashina2VisionForCausalLM",
     "Exaone4_5_ForConditionalGeneration", "Step3p7ForConditionalGeneration",
     "KimiK3ForConditionalGeneration"};
-
-const json::object* member_object(const json::object& object, std::string_view name) {
-  const json::value* value = object.if_contains(name);
-  return value == nullptr ? nullptr : value->if_object();
-}
-
-std::string first_class(const json::object& config) {
-  const json::value* classes = config.if_contains("architectures");
-  if (classes == nullptr || !classes->is_array() || classes->get_array().empty()) return {};
-  const json::value& first = classes->get_array()[0];
-  return first.is_string() ? std::string(first.get_string()) : std::string();
-}
 
 std::string model_type_of(const json::object& config) {
   const json::value* type = config.if_contains("model_type");
@@ -85,6 +73,7 @@ Result<void> complete_parts(json::object& config, const ArchitectureSet& archite
 Result<void> complete(json::object& config, const ArchitectureSet& architectures) {
   const auto* defaults = architectures.defaults(model_type_of(config));
   if (defaults == nullptr) return {};
+  MODELD_TRY(complete_parts(config, architectures));
   for (auto& member : config) {
     if (json::object* part = member.value().if_object()) {
       const auto* inner = architectures.defaults(model_type_of(*part));
@@ -93,7 +82,6 @@ Result<void> complete(json::object& config, const ArchitectureSet& architectures
       MODELD_TRY(apply(architectures.standard().defaults, *part));
     }
   }
-  MODELD_TRY(complete_parts(config, architectures));
   MODELD_TRY(apply(*defaults, config));
   return apply(architectures.standard().defaults, config);
 }
@@ -105,14 +93,6 @@ void name_text_part(json::object& config) {
     if (name == "thinker_config") part = member_object(*part, "text_config");
     if (part != nullptr) config["text_config"] = json::object(*part);
   }
-}
-
-/// The class that decides the family of a projector: the vision tower's own where it has one.
-std::string projector_class_of(const json::object& config) {
-  if (const json::object* vision = member_object(config, "vision_config")) {
-    if (std::string inner = first_class(*vision); !inner.empty()) return inner;
-  }
-  return first_class(config);
 }
 
 /// The class that decides the family.
@@ -198,101 +178,6 @@ Result<const Architecture*> choose(const ArchitectureSet& architectures, const M
                           fmt::join(architectures.nearby(config.class_name, kind), ", ")));
 }
 
-Result<json::object> read_json(const FileSet& files, std::string_view path) {
-  MODELD_ASSIGN(const auto bytes, files.bytes(path));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return parse_python_json(text, path);
-}
-
-/// Pooling of sentence-transformers, as GGUF numbers it; null where there is none.
-Result<json::value> pooling_type(const FileSet& files, const json::array& modules) {
-  for (const json::value& module : modules) {
-    const json::object* one = module.if_object();
-    if (one == nullptr) continue;
-    const json::value* type = one->if_contains("type");
-    const json::value* path = one->if_contains("path");
-    if (type == nullptr || path == nullptr || !type->is_string() || !path->is_string()) continue;
-    if (!std::string_view(type->get_string()).ends_with("Pooling")) continue;
-    const std::string file = std::string(path->get_string()) + "/config.json";
-    MODELD_ASSIGN(const json::object pooling, read_json(files, file));
-    const auto on = [&pooling](std::string_view name) {
-      const json::value* value = pooling.if_contains(name);
-      return value != nullptr && truthy(*value);
-    };
-    const json::value* mode = pooling.if_contains("pooling_mode");
-    const auto named = [mode](std::string_view name) {
-      return mode != nullptr && mode->is_string() && std::string_view(mode->get_string()) == name;
-    };
-    if (on("pooling_mode_mean_tokens")) return json::value(1);
-    if (on("pooling_mode_cls_token")) return json::value(2);
-    if (on("pooling_mode_lasttoken")) return json::value(3);
-    if (named("mean")) return json::value(1);
-    if (named("cls")) return json::value(2);
-    if (named("lasttoken")) return json::value(3);
-    return fail(Errc::unsupported,
-                fmt::format("reading '{}': only mean, cls and last-token pooling are known", file));
-  }
-  return json::value(nullptr);
-}
-
-/// Numbers of added tokens by text: tokenizer_config.json's word goes before tokenizer.json's.
-json::object added_tokens(const json::object& facts, const FileSet& files) {
-  json::object out;
-  const json::object* config = member_object(facts, "tokenizer_config");
-  const json::object* decoder =
-      config == nullptr ? nullptr : member_object(*config, "added_tokens_decoder");
-  const auto add = [&out](const json::value& content, std::optional<std::int64_t> id) {
-    if (content.is_string() && id) out.emplace(content.get_string(), *id);
-  };
-  if (decoder != nullptr) {
-    for (const auto& member : *decoder) {
-      std::int64_t id = 0;
-      const std::string_view digits = member.key();
-      const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-      const json::object* token = member.value().if_object();
-      if (read.ec != std::errc() || token == nullptr || !token->contains("content")) continue;
-      add(token->at("content"), id);
-    }
-  }
-  if (!files.contains("tokenizer.json")) return out;
-  const auto file = read_json(files, "tokenizer.json");
-  const json::value* added = file ? file->if_contains("added_tokens") : nullptr;
-  if (added == nullptr || !added->is_array()) return out;
-  for (const json::value& item : added->get_array()) {
-    const json::object* token = item.if_object();
-    if (token == nullptr || !token->contains("content") || !token->contains("id")) continue;
-    add(token->at("content"), as_integer(token->at("id")));
-  }
-  return out;
-}
-
-Result<void> collect_facts(const FileSet& files, ModelConfig& config) {
-  json::object& facts = config.facts;
-  facts["class"] = config.class_name;
-  facts["repository"] = std::string(files.name());
-  facts["raw"] = config.raw;
-  json::array names;
-  for (const FileSet::Entry& entry : files.entries()) {
-    if (entry.path.find('/') == std::string::npos) names.emplace_back(entry.path);
-  }
-  facts["files"] = std::move(names);
-  // A file that is malformed is the tokenizer's to report.
-  for (const std::string_view file : {"tokenizer_config", "generation_config"}) {
-    const std::string path = std::string(file) + ".json";
-    auto content = files.contains(path) ? read_json(files, path) : Result<json::object>();
-    facts[file] = content ? json::value(*std::move(content)) : json::value(json::object());
-  }
-  if (!files.contains("modules.json")) return {};
-  MODELD_ASSIGN(const auto bytes, files.bytes("modules.json"));
-  MODELD_ASSIGN(
-      json::value modules,
-      parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "modules.json"));
-  if (!modules.is_array()) return {};
-  MODELD_ASSIGN(facts["pooling_type"], pooling_type(files, modules.get_array()));
-  facts["modules"] = std::move(modules);
-  return {};
-}
-
 /// Moves the text part to the root.
 Result<void> flatten(ModelConfig& config) {
   if (const json::object* text = member_object(config.values, "text_config")) {
@@ -312,123 +197,7 @@ Result<void> flatten(ModelConfig& config) {
   return {};
 }
 
-/// preprocessor_config.json, and processor_config.json over it; both may have the part that matters
-/// in a member.
-Result<json::object> read_processor(const FileSet& files) {
-  json::object out;
-  for (const auto& [file, part] : {std::pair{"preprocessor_config.json", "media_proc_cfg"},
-                                   std::pair{"processor_config.json", "image_processor"}}) {
-    if (!files.contains(file)) continue;
-    MODELD_ASSIGN(json::object content, read_json(files, file));
-    if (const json::object* inner = member_object(content, part)) {
-      for (const auto& member : json::object(*inner)) {
-        content[member.key()] = member.value();
-      }
-    }
-    for (const auto& member : content) {
-      out[member.key()] = member.value();
-    }
-  }
-  return out;
-}
-
-/// The width of the text model, as the part that says so last has it.
-json::value text_width(const json::object& config) {
-  json::object values = config;
-  if (const json::object* text = member_object(config, "text_config")) {
-    for (const auto& member : *text) {
-      values[member.key()] = member.value();
-    }
-  }
-  for (const std::string_view name : {"hidden_size", "n_embd"}) {
-    if (const json::value* width = values.if_contains(name)) return *width;
-  }
-  return nullptr;
-}
-
-/// The towers, by the names that families use for them.
-Result<void> name_towers(ModelConfig& config, const FileSet& files) {
-  json::object& values = config.values;
-  MODELD_ASSIGN(config.facts["processor"], read_processor(files));
-  const json::value width = text_width(values);
-  if (as_integer(width).value_or(0) <= 0) {
-    return fail(Errc::malformed,
-                fmt::format("converting '{}': config.json does not say how wide the text model is",
-                            files.name()),
-                "expected hidden_size or n_embd, in text_config or beside it");
-  }
-  const auto part = [&values](std::initializer_list<std::string_view> names) -> json::value {
-    for (const std::string_view name : names) {
-      if (const json::value* found = values.if_contains(name)) return *found;
-    }
-    return nullptr;
-  };
-  json::value vision = part({"vision_config"});
-  json::value audio = part({"whisper_config", "audio_config"});
-  values["text_width"] = width;
-  const json::value& tower = truthy(vision) ? vision : audio;
-  values.erase("block_count");
-  values.erase("quantization_config"); // only a tower's own counts
-  if (const json::object* object = tower.if_object()) {
-    for (const std::string_view name :
-         {"n_layers", "num_hidden_layers", "n_layer", "num_layers", "depth", "layers",
-          "encoder_layers", "vt_num_hidden_layers"}) {
-      const json::value* found = object->if_contains(name);
-      if (found == nullptr) continue;
-      values["block_count"] = *found;
-      break;
-    }
-    if (const json::value* own = object->if_contains("quantization_config")) {
-      values["quantization_config"] = *own;
-    }
-  }
-  values["vision"] = std::move(vision);
-  values["audio"] = std::move(audio);
-  return {};
-}
-
 } // namespace
-
-const json::value* ConfigScope::find(std::string_view name) const {
-  if (const auto at = locals_.find(name); at != locals_.end()) return &at->second;
-  if (facts_ != nullptr) {
-    if (const json::value* fact = facts_->if_contains(name)) return fact;
-  }
-  if (const json::value* value = values_->if_contains(name)) return value;
-  return files_ == nullptr ? nullptr : find_large(name);
-}
-
-const json::value* ConfigScope::find_large(std::string_view name) const {
-  const auto keep = [&](json::value value) {
-    return &locals_.insert_or_assign(std::string(name), std::move(value)).first->second;
-  };
-  if (name == "readme" && files_->contains("README.md")) {
-    const auto bytes = files_->bytes("README.md");
-    if (!bytes) return nullptr;
-    return keep(
-        json::value(std::string_view(reinterpret_cast<const char*>(bytes->data()), bytes->size())));
-  }
-  if (name == "added_tokens") return keep(added_tokens(*facts_, *files_));
-  const bool vocabulary = name == "tokenizer_vocab";
-  if ((!vocabulary && name != "tokenizer_json_tokens") || !files_->contains("tokenizer.json")) {
-    return nullptr;
-  }
-  const auto file = read_json(*files_, "tokenizer.json");
-  if (!file) return nullptr;
-  const json::object* model = member_object(*file, "model");
-  const json::object* vocab = model == nullptr ? nullptr : member_object(*model, "vocab");
-  if (vocabulary) return keep(vocab == nullptr ? json::value(nullptr) : json::value(*vocab));
-  std::int64_t count = vocab == nullptr ? 0 : static_cast<std::int64_t>(vocab->size());
-  const json::value* added = file->if_contains("added_tokens");
-  if (added != nullptr && added->is_array()) {
-    count += static_cast<std::int64_t>(added->get_array().size());
-  }
-  return keep(json::value(count));
-}
-
-void ConfigScope::set(std::string name, json::value value) {
-  locals_.insert_or_assign(std::move(name), std::move(value));
-}
 
 namespace {
 
@@ -467,17 +236,19 @@ Result<json::object> parse_python_json(std::string_view text, std::string_view w
   return std::move(value->get_object());
 }
 
-Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
-                                FamilyKind kind, json::object facts) {
+namespace {
+
+Result<void> read_config(const FileSet& files, const ArchitectureSet& architectures,
+                         FamilyKind kind, ModelConfig& config) {
   if (!files.contains("config.json")) {
+    const bool params = files.contains("params.json");
     return fail(Errc::not_found,
                 fmt::format("converting '{}': there is no config.json", files.name()),
-                "this is no checkpoint of the Hugging Face form; give the folder that holds "
-                "config.json");
+                params ? "params.json is there: for Mistral's own form pass --mistral-format"
+                       : "this is no checkpoint of the Hugging Face form; give the folder that "
+                         "holds config.json");
   }
-  ModelConfig config;
-  MODELD_ASSIGN(config.raw, read_json(files, "config.json"));
-
+  MODELD_ASSIGN(config.raw, read_json_file(files, "config.json"));
   config.values = config.raw;
   MODELD_TRY(complete(config.values, architectures));
   name_text_part(config.values);
@@ -488,7 +259,60 @@ Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& arc
                 fmt::format("converting '{}': config.json names no architecture", files.name()),
                 "add \"architectures\": [\"...\"] with the class of the model");
   }
+  return {};
+}
+
+/// Mistral's own form: one file says everything, and no class.
+Result<void> read_params(const FileSet& files, FamilyKind kind, ModelConfig& config) {
+  if (!files.contains("params.json")) {
+    return fail(Errc::not_found,
+                fmt::format("converting '{}': there is no params.json", files.name()),
+                "this is no checkpoint of Mistral's own form; leave --mistral-format out");
+  }
+  MODELD_ASSIGN(config.raw, read_json_file(files, "params.json"));
+  config.values = config.raw;
+  const auto there = [&config](std::string_view name) {
+    const json::value* value = config.raw.if_contains(name);
+    return value != nullptr && !value->is_null();
+  };
+  if (kind == FamilyKind::projector) {
+    if (!there("vision_encoder")) {
+      return fail(Errc::unsupported,
+                  fmt::format("converting '{}': params.json has no vision_encoder", files.name()));
+    }
+    config.class_name = k_params_vision_class;
+    config.values["hidden_size"] = config.raw.contains("dim") ? config.raw.at("dim") : nullptr;
+    config.values["vision_config"] = config.raw.at("vision_encoder");
+    return {};
+  }
+  config.class_name = there("moe") ? k_params_moe_class : k_params_class;
+  if (!there("quantization")) return {};
+  const json::object* quantization = member_object(config.raw, "quantization");
+  const json::value* format =
+      quantization == nullptr ? nullptr : quantization->if_contains("qformat_weight");
+  if (format == nullptr || *format != json::value("fp8_e4m3")) {
+    return fail(Errc::unsupported,
+                fmt::format("converting '{}': quantization of params.json is {}, known is "
+                            "qformat_weight \"fp8_e4m3\"",
+                            files.name(), json::serialize(config.raw.at("quantization"))));
+  }
+  config.values["quantization_config"] = json::object{
+      {"activation_scheme", "static"}, {"quant_method", "fp8"}, {"weight_block_size", nullptr}};
+  return {};
+}
+
+} // namespace
+
+Result<ModelConfig> load_config(const FileSet& files, const ArchitectureSet& architectures,
+                                FamilyKind kind, json::object facts) {
+  ModelConfig config;
   config.facts = std::move(facts);
+  const json::value* mistral = config.facts.if_contains("mistral_format");
+  if (mistral != nullptr && truthy(*mistral)) {
+    MODELD_TRY(read_params(files, kind, config));
+  } else {
+    MODELD_TRY(read_config(files, architectures, kind, config));
+  }
   MODELD_TRY(collect_facts(files, config));
   MODELD_ASSIGN(config.family, choose(architectures, config, files, kind));
   if (config.family->raw_config) {

@@ -20,8 +20,6 @@ namespace json = boost::json;
 namespace modeld::quantize {
 namespace {
 
-constexpr std::uint32_t k_quantization_version = 2; // of ggml 0.23.0
-
 /// One conversion, step by step.
 class Conversion {
 public:
@@ -32,9 +30,12 @@ public:
   Result<ConvertResult> run() {
     json::object facts{{"no_mtp", options_.no_mtp}, {"mtp_only", options_.mtp_only}};
     facts["adapter"] = options_.adapter;
+    facts["dense_modules"] = options_.dense_modules;
+    facts["mistral_format"] = options_.mistral_format;
     const FamilyKind kind = options_.mmproj ? FamilyKind::projector : FamilyKind::model;
     MODELD_ASSIGN(config_, load_config(files_, architectures_, kind, std::move(facts)));
     MODELD_TRY(check_options());
+    check_dense_modules();
     MODELD_TRY(open());
     MODELD_ASSIGN(file_type_, choose_file_type(options_.outtype, weights_));
     TensorPlan plan;
@@ -94,6 +95,18 @@ private:
     return {};
   }
 
+  /// The reference goes on without a word.
+  void check_dense_modules() {
+    if (!options_.dense_modules) return;
+    const json::value* dense = config_.facts.if_contains("dense");
+    if (!config_.family->knows("dense_modules")) {
+      out_.warnings.push_back(
+          fmt::format("{} takes no dense modules: they are left out", config_.family->title));
+    } else if (dense == nullptr || dense->as_object().empty()) {
+      out_.warnings.emplace_back("there are no dense modules in modules.json");
+    }
+  }
+
   /// The reference writes a file without tensors.
   Result<void> refuse_empty() const {
     if (options_.force) return {};
@@ -107,7 +120,8 @@ private:
 
   /// Weights, or none where only the vocabulary is asked for or force accepts an empty file.
   Result<void> open() {
-    auto opened = open_weights(files_);
+    auto opened = open_weights(files_, options_.mistral_format ? WeightForm::mistral
+                                                               : WeightForm::hugging_face);
     if (!opened) {
       const bool none =
           opened.error().code == Errc::not_found && (options_.force || options_.vocab_only);
@@ -262,6 +276,8 @@ private:
     request.architecture = config_.family->arch;
     request.pre = options_.pre;
     request.force = options_.force;
+    request.mistral_format = options_.mistral_format;
+    request.community_template = options_.community_template;
     MODELD_ASSIGN(TokenizerResult result, read_tokenizer(files_, config_.values, rule, request));
     for (GgufKv& entry : result.kv) {
       set_kv(out_.model.kv, std::move(entry));

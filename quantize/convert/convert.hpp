@@ -32,13 +32,18 @@ struct ConvertOptions {
   bool force = false;
   bool vocab_only = false;
   bool big_endian = false;
-  bool no_vocabulary = false; ///< leave the tokenizer's keys out; the rest is not changed by it
-  bool ignore_card = false;   ///< leave a malformed model card out
-  bool no_mtp = false;        ///< --no-mtp: without the layers for multi-token prediction
-  bool mtp_only = false;      ///< --mtp: those layers alone
-  bool fp8_as_q8 = false;     ///< --fp8-as-q8: what was FP8 becomes Q8_0
-  bool fuse_gate_up = false;  ///< --fuse-gate-up-exps
+  bool no_vocabulary = false;  ///< leave the tokenizer's keys out; the rest is not changed by it
+  bool ignore_card = false;    ///< leave a malformed model card out
+  bool no_mtp = false;         ///< --no-mtp: without the layers for multi-token prediction
+  bool mtp_only = false;       ///< --mtp: those layers alone
+  bool fp8_as_q8 = false;      ///< --fp8-as-q8: what was FP8 becomes Q8_0
+  bool fuse_gate_up = false;   ///< --fuse-gate-up-exps
+  bool mistral_format = false; ///< --mistral-format: params.json, consolidated*.safetensors
+  /// The chat template that goes with a mistral-common vocabulary, where the checkpoint is in
+  /// Mistral's own form and has none (not so: --disable-mistral-community-chat-template).
+  bool community_template = true;
   std::string adapter;        ///< one of ConvertResult::adapters instead of the model
+  bool dense_modules = false; ///< --sentence-transformers-dense-modules
   bool mmproj = false;        ///< --mmproj: the vision and audio towers with their projector
 };
 
@@ -65,6 +70,22 @@ Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& option
 /// The same with other families than the program's own.
 Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& options,
                               const ArchitectureSet& architectures);
+
+struct AdapterOptions {
+  std::string outtype = "f32"; ///< f32, f16, bf16, q8_0 or auto, in any case
+  bool force = false;          ///< write the reference's file also where it is known to be wrong
+  bool big_endian = false;
+  bool ignore_card = false; ///< leave a malformed model card out
+};
+
+/// A LoRA adapter of PEFT as the GGUF file that the reference's convert_lora_to_gguf makes of it.
+/// Of the base model only the small files are read. Both must live as long as the model. Errors are
+/// those of convert(), and unsupported for adapters that are no plain LoRA.
+Result<ConvertResult> convert_adapter(const FileSet& adapter, const FileSet& base,
+                                      const AdapterOptions& options);
+Result<ConvertResult> convert_adapter(const FileSet& adapter, const FileSet& base,
+                                      const AdapterOptions& options,
+                                      const ArchitectureSet& architectures);
 
 /// One model as several, by number of tensors or bytes of tensor data, as the reference's
 /// --split-max-tensors and --split-max-size do. Zero: no limit. `empty_first`: the first part has

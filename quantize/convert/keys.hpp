@@ -6,7 +6,12 @@
 
 #include <boost/json/object.hpp>
 
+#include <cstdint>
+
 namespace modeld::quantize {
+
+/// general.quantization_version of ggml 0.23.0.
+constexpr std::uint32_t k_quantization_version = 2;
 
 /// What key lines may change and where they write.
 struct KeyTarget {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/ops.hpp"
 
+#include "quantize/convert/low_rank.hpp"
 #include "quantize/convert/sinusoids.hpp"
 #include "quantize/convert/transform_family.hpp"
 #include "quantize/convert/transform_value.hpp"
 #include "quantize/convert/transform_view.hpp"
+#include "quantize/convert/weights.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -87,6 +89,26 @@ public:
     }
     return out;
   }
+  Result<std::vector<std::uint64_t>> places(std::size_t i) const {
+    MODELD_ASSIGN(const auto numbers, list(i));
+    std::vector<std::uint64_t> out(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), out.begin(),
+                   [](double x) { return static_cast<std::uint64_t>(x); });
+    return out;
+  }
+  /// At least one.
+  Result<std::vector<float>> factors(std::size_t i) const {
+    MODELD_ASSIGN(const auto numbers, list(i));
+    if (numbers.empty()) return missing(i, "a list of factors");
+    std::vector<float> out(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), out.begin(),
+                   [](double x) { return static_cast<float>(x); });
+    return out;
+  }
+  Result<std::string> text(std::size_t i) const {
+    if (i >= values_.size() || !values_[i].is_string()) return missing(i, "a text");
+    return std::string(values_[i].get_string());
+  }
   std::size_t size() const { return values_.size(); }
 
 private:
@@ -101,9 +123,11 @@ private:
 };
 
 using OpFunction = Result<SourcePtr> (*)(const SourcePtr&, const Arguments&);
+using PairFunction = Result<SourcePtr> (*)(const LowRank&, const Arguments&);
 struct Op {
   std::string_view name;
   OpFunction run;
+  PairFunction run_pair = nullptr; ///< for what an adapter changes; null: it cannot follow
 };
 
 Result<SourcePtr> op_rotary(const SourcePtr& t, const Arguments& a) {
@@ -145,11 +169,8 @@ Result<SourcePtr> op_slice(const SourcePtr& t, const Arguments& a) {
 }
 Result<SourcePtr> op_take(const SourcePtr& t, const Arguments& a) {
   MODELD_ASSIGN(const auto axis, a.whole(0));
-  MODELD_ASSIGN(const auto places, a.list(1));
-  std::vector<std::uint64_t> whole(places.size());
-  std::transform(places.begin(), places.end(), whole.begin(),
-                 [](double x) { return static_cast<std::uint64_t>(x); });
-  return take(t, axis, std::move(whole));
+  MODELD_ASSIGN(auto places, a.places(1));
+  return take(t, axis, std::move(places));
 }
 Result<SourcePtr> op_squeeze(const SourcePtr& t, const Arguments& a) {
   if (a.size() == 0) return squeeze(t);
@@ -190,15 +211,68 @@ Result<SourcePtr> op_ternary(const SourcePtr& t, const Arguments&) {
   return ternary(t);
 }
 Result<SourcePtr> op_multiply_each(const SourcePtr& t, const Arguments& a) {
-  MODELD_ASSIGN(const auto factors, a.list(0));
+  MODELD_ASSIGN(auto factors, a.factors(0));
   MODELD_ASSIGN(const auto repeat, a.whole(1));
-  if (factors.empty() || repeat <= 0) {
-    return fail(Errc::unsupported, "multiply_each() needs factors");
-  }
-  std::vector<float> single(factors.size());
-  std::transform(factors.begin(), factors.end(), single.begin(),
-                 [](double x) { return static_cast<float>(x); });
-  return multiply_each(t, std::move(single), static_cast<std::uint64_t>(repeat));
+  if (repeat <= 0) return fail(Errc::unsupported, "multiply_each() needs a number of repeats");
+  return multiply_each(t, std::move(factors), static_cast<std::uint64_t>(repeat));
+}
+
+// The same for a pair of factors.
+
+Result<SourcePtr> pair_rotary(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto heads, a.whole(0));
+  const auto rows = [](const SourcePtr& b, std::int64_t n, std::int64_t) {
+    return rotary_halves(b, n);
+  };
+  return low_rank_rows(t, rows, heads, 0);
+}
+Result<SourcePtr> pair_regroup(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto first, a.whole(0));
+  MODELD_ASSIGN(const auto second, a.whole(1));
+  return low_rank_rows(t, regroup_rows, first, second);
+}
+Result<SourcePtr> pair_ungroup(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto heads, a.whole(0));
+  MODELD_ASSIGN(const auto kv_heads, a.whole(1));
+  return low_rank_rows(t, ungroup_qkv, heads, kv_heads);
+}
+Result<SourcePtr> pair_reshape(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(auto shape, a.wholes());
+  return low_rank_reshape(t, std::move(shape));
+}
+Result<SourcePtr> pair_permute(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto axes, a.wholes());
+  return low_rank_permute(t, axes);
+}
+Result<SourcePtr> pair_transpose(const LowRank& t, const Arguments& a) {
+  if (a.size() == 0) return low_rank_transpose(t, -1, -2);
+  MODELD_ASSIGN(const auto first, a.whole(0));
+  MODELD_ASSIGN(const auto second, a.whole(1));
+  return low_rank_transpose(t, first, second);
+}
+Result<SourcePtr> pair_transpose_matrix(const LowRank& t, const Arguments&) {
+  return low_rank_transpose(t, 0, 1);
+}
+Result<SourcePtr> pair_slice(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto axis, a.whole(0));
+  MODELD_ASSIGN(const auto begin, a.whole(1));
+  MODELD_ASSIGN(const auto end, a.whole(2));
+  return low_rank_slice(t, axis, begin, end);
+}
+Result<SourcePtr> pair_take(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const auto axis, a.whole(0));
+  MODELD_ASSIGN(auto places, a.places(1));
+  return low_rank_take(t, axis, std::move(places));
+}
+Result<SourcePtr> pair_multiply(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(const float value, a.real(0));
+  return low_rank_multiply(t, value);
+}
+Result<SourcePtr> pair_multiply_each(const LowRank& t, const Arguments& a) {
+  MODELD_ASSIGN(auto factors, a.factors(0));
+  MODELD_ASSIGN(const auto repeat, a.whole(1));
+  if (repeat <= 0) return fail(Errc::unsupported, "multiply_each() needs a number of repeats");
+  return low_rank_multiply_rows(t, std::move(factors), static_cast<std::uint64_t>(repeat));
 }
 
 // Alphabetical.
@@ -207,21 +281,21 @@ constexpr std::array k_ops{
     Op{"divide", op_divide},
     Op{"divide_by_column_norms", op_column_norms},
     Op{"f32", op_f32},
-    Op{"multiply", op_multiply},
-    Op{"multiply_each", op_multiply_each},
+    Op{"multiply", op_multiply, pair_multiply},
+    Op{"multiply_each", op_multiply_each, pair_multiply_each},
     Op{"negate", op_negate},
     Op{"negative_exp", op_negative_exp},
-    Op{"permute", op_permute},
-    Op{"regroup_rows", op_regroup},
-    Op{"reshape", op_reshape},
-    Op{"rotary_halves", op_rotary},
-    Op{"slice", op_slice},
+    Op{"permute", op_permute, pair_permute},
+    Op{"regroup_rows", op_regroup, pair_regroup},
+    Op{"reshape", op_reshape, pair_reshape},
+    Op{"rotary_halves", op_rotary, pair_rotary},
+    Op{"slice", op_slice, pair_slice},
     Op{"squeeze", op_squeeze},
-    Op{"take", op_take},
+    Op{"take", op_take, pair_take},
     Op{"ternary", op_ternary},
-    Op{"transpose", op_transpose},
-    Op{"transpose_matrix", op_transpose_matrix},
-    Op{"ungroup_qkv", op_ungroup},
+    Op{"transpose", op_transpose, pair_transpose},
+    Op{"transpose_matrix", op_transpose_matrix, pair_transpose_matrix},
+    Op{"ungroup_qkv", op_ungroup, pair_ungroup},
     Op{"unsqueeze", op_unsqueeze},
 };
 
@@ -229,6 +303,11 @@ const Op* find_op(std::string_view name) {
   const auto at =
       std::find_if(k_ops.begin(), k_ops.end(), [name](const Op& op) { return op.name == name; });
   return at == k_ops.end() ? nullptr : &*at;
+}
+
+Result<SourcePtr> cannot_follow() {
+  return fail(Errc::unsupported, "what the family does to this weight cannot be done to a low-rank "
+                                 "change of it");
 }
 
 /// values(array): the numbers themselves.
@@ -250,7 +329,7 @@ bool known_op(std::string_view name) {
 
 bool known_generator(std::string_view name) {
   return name == "values" || name == "llama3_rope" || name == "llama3_rope_part" ||
-         name == "sinusoids";
+         name == "module_weight" || name == "sinusoids";
 }
 
 Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops,
@@ -258,20 +337,29 @@ Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops,
   for (const OpRule& rule : ops) {
     const TensorScope inner(scope, *tensor);
     MODELD_ASSIGN(const Arguments arguments, Arguments::of(rule, inner));
-    auto out = find_op(rule.name)->run(tensor, arguments);
+    const Op& op = *find_op(rule.name);
+    const LowRank* pair = as_low_rank(*tensor);
+    auto out = pair == nullptr          ? op.run(tensor, arguments)
+               : op.run_pair == nullptr ? cannot_follow()
+                                        : op.run_pair(*pair, arguments);
     if (!out) return fail(std::move(out.error()).context(rule.name));
     tensor = *std::move(out);
   }
   return tensor;
 }
 
-Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope) {
+Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope, const FileSet& files) {
   if (by.name == "llama3_rope") return llama3_rope(scope);
   if (by.name == "llama3_rope_part") {
     MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));
     MODELD_ASSIGN(const auto rotary, arguments.whole(0));
     MODELD_ASSIGN(const auto head, arguments.whole(1));
     return llama3_rope_part(scope, rotary, head);
+  }
+  if (by.name == "module_weight") {
+    MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));
+    MODELD_ASSIGN(const std::string folder, arguments.text(0));
+    return open_module_weight(files, folder);
   }
   if (by.name == "sinusoids") {
     MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));

@@ -3,6 +3,7 @@
 
 #include "quantize/architecture/architecture.hpp"
 #include "quantize/convert/source_tensor.hpp"
+#include "schema/file_set.hpp"
 
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace modeld::quantize {
 /// the tensor at that step.
 Result<SourcePtr> run_ops(SourcePtr tensor, const std::vector<OpRule>& ops, const ExprScope& scope);
 
-/// A tensor that no checkpoint holds.
-Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope);
+/// A tensor that the checkpoint does not hold: made, or out of a file beside it.
+Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope, const FileSet& files);
 
 } // namespace modeld::quantize

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/tensors.hpp"
 
+#include "quantize/convert/low_rank.hpp"
 #include "quantize/convert/ops.hpp"
 #include "quantize/convert/transform_view.hpp"
 #include "schema/recipe.hpp"
@@ -105,23 +106,6 @@ TensorType choose_type(const std::string& name, const Shape& shape, const std::s
   return fitting(file.tensors, shape);
 }
 
-/// Whether two tensors hold the same bytes.
-Result<bool> equal_tensors(const SourceTensor& a, const SourceTensor& b) {
-  if (a.shape() != b.shape() || a.type() != b.type()) return false;
-  constexpr std::uint64_t k_some = 65536;
-  const std::uint64_t width = info(a.type()).bytes;
-  std::vector<std::byte> left(k_some * width);
-  std::vector<std::byte> right(k_some * width);
-  for (std::uint64_t done = 0; done < a.elements(); done += k_some) {
-    const std::uint64_t count = std::min(k_some, a.elements() - done);
-    MODELD_TRY(a.read(done, count, left.data()));
-    MODELD_TRY(b.read(done, count, right.data()));
-    const auto end = left.begin() + static_cast<std::ptrdiff_t>(count * width);
-    if (!std::equal(left.begin(), end, right.begin())) return false;
-  }
-  return true;
-}
-
 /// The parts of a group for one block.
 struct Collected {
   std::map<std::pair<std::size_t, std::uint32_t>, SourcePtr> parts; ///< by rule and expert
@@ -145,7 +129,7 @@ public:
 
   Result<TensorPlan> run(const Weights& weights) {
     std::vector<std::string> unmapped;
-    bool generated = false;
+    bool generated = options_.adapter; // an adapter changes tensors, it adds none
     for (const NamedSource& source : weights.tensors) {
       if (!source.front && !std::exchange(generated, true)) MODELD_TRY(add_generated());
       MODELD_ASSIGN(const auto match, find_rule(source.name));
@@ -204,7 +188,7 @@ private:
         if (rule.to.has_bid()) numbers.bid = static_cast<std::uint32_t>(bid);
         MODELD_ASSIGN(const bool applies, holds(rule.when, numbers));
         if (!applies) continue;
-        MODELD_ASSIGN(SourcePtr made, generate(rule.by, scope_for(numbers)));
+        MODELD_ASSIGN(SourcePtr made, generate(rule.by, scope_for(numbers), files_));
         MODELD_TRY(add(rule.to.fill(numbers), std::move(made), ""));
       }
     }
@@ -342,13 +326,14 @@ private:
       }
       SourcePtr whole = parts[0];
       if (family_.groups[group].count) {
-        MODELD_ASSIGN(whole, stack(parts));
+        MODELD_ASSIGN(whole, stack_parts(parts));
       }
       stacked.push_back(std::move(whole));
     }
     const GroupRule& shape = family_.groups[group];
     if (shape.join || shape.stack) {
-      MODELD_ASSIGN(SourcePtr joined, shape.stack ? stack(stacked) : concat(stacked, *shape.join));
+      MODELD_ASSIGN(SourcePtr joined,
+                    shape.stack ? stack_parts(stacked) : concat_parts(stacked, *shape.join));
       MODELD_TRY(finish(rules[0], all, std::move(joined)));
       all.parts.clear();
       return {};
@@ -445,6 +430,11 @@ private:
   Result<void> add(std::string name, SourcePtr tensor, const std::string& wanted) {
     MODELD_ASSIGN(const bool waits, fused(name, tensor, wanted));
     if (waits) return {};
+    if (options_.adapter) return add_change(std::move(name), tensor);
+    return add_plain(std::move(name), std::move(tensor), wanted);
+  }
+
+  Result<void> add_plain(std::string name, SourcePtr tensor, const std::string& wanted) {
     if (!names_.insert(name).second) {
       return fail(Errc::conflict, fmt::format("converting: two source tensors become '{}'", name));
     }
@@ -456,6 +446,27 @@ private:
                   encode_tensor(std::move(name), std::move(tensor), type, options_.overflow));
     plan_.tensors.push_back(std::move(out));
     return {};
+  }
+
+  /// What an adapter does to a tensor: two factors, or a norm as it is.
+  Result<void> add_change(std::string name, const SourcePtr& tensor) {
+    const LowRank* pair = as_low_rank(*tensor);
+    if (pair == nullptr) {
+      if (name.find("_norm") == std::string::npos || tensor->shape().size() != 1) {
+        return fail(Errc::unsupported,
+                    fmt::format("converting '{}': an adapter may hold whole norms, and low-rank "
+                                "changes of everything else",
+                                name));
+      }
+      return add_plain(std::move(name), tensor, "");
+    }
+    SourcePtr a = pair->a();
+    // Runtimes look rows of it up.
+    if (name.find("token_embd.weight") != std::string::npos) {
+      MODELD_ASSIGN(a, transpose(a, -1, -2));
+    }
+    MODELD_TRY(add_plain(name + ".lora_a", std::move(a), ""));
+    return add_plain(name + ".lora_b", pair->b(), "");
   }
 
   tl::unexpected<Error> refuse_unmapped(const std::vector<std::string>& names) const {
@@ -478,11 +489,17 @@ private:
     std::uint64_t expert_sum = 0;
     std::uint64_t expert_tensors = 0;
     ParameterCount& count = plan_.parameters;
+    std::uint64_t columns = 0; // of the factor A that came last
     for (const GgufTensor& tensor : plan_.tensors) {
+      if (tensor.name.ends_with(".lora_a")) {
+        columns = tensor.ne[0];
+        continue;
+      }
       std::uint64_t size = 1;
       for (const std::uint64_t n : tensor.ne) {
         size *= n;
       }
+      if (tensor.name.ends_with(".lora_b")) size = size / tensor.ne[0] * columns;
       count.total += static_cast<std::int64_t>(size);
       const bool experts = tensor.name.find("_exps.") != std::string::npos && tensor.ne.size() >= 3;
       if (!experts) {
@@ -496,6 +513,7 @@ private:
       ++expert_tensors;
     }
     count.expert_count = expert_tensors == 0 ? 0 : expert_sum / expert_tensors;
+    if (columns != 0) count.total = -count.total;
   }
 
   const ModelConfig& config_;

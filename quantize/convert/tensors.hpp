@@ -26,6 +26,7 @@ struct PlanOptions {
   Overflow overflow = Overflow::refuse;
   bool fp8_as_q8 = false;    ///< what was FP8 becomes Q8_0
   bool fuse_gate_up = false; ///< stacked gate and up experts in one tensor
+  bool adapter = false;      ///< the tensors are changes that an adapter makes
 };
 
 struct TensorPlan {

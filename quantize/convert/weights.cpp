@@ -156,6 +156,18 @@ Result<void> refuse_twice(const FileSet& files, const std::vector<Shard>& shards
   return {};
 }
 
+NamedSource source_of(const Shard& shard, const validate::SafetensorsTensor& tensor) {
+  NamedSource source;
+  source.name = tensor.name;
+  if (const auto type = element_type(tensor.dtype)) {
+    source.tensor =
+        memory_tensor(*type, tensor.shape, shard.header.data(shard.bytes, tensor).data());
+  } else {
+    source.unreadable = validate::info(tensor.dtype).name;
+  }
+  return source;
+}
+
 void add_tensors(const Shard& shard, std::vector<NamedSource>& out) {
   std::vector<const validate::SafetensorsTensor*> order;
   for (const auto& tensor : shard.header.tensors) {
@@ -164,15 +176,7 @@ void add_tensors(const Shard& shard, std::vector<NamedSource>& out) {
   std::sort(order.begin(), order.end(),
             [](const auto* a, const auto* b) { return a->name < b->name; });
   for (const auto* tensor : order) {
-    NamedSource source;
-    source.name = tensor->name;
-    if (const auto type = element_type(tensor->dtype)) {
-      source.tensor =
-          memory_tensor(*type, tensor->shape, shard.header.data(shard.bytes, *tensor).data());
-    } else {
-      source.unreadable = validate::info(tensor->dtype).name;
-    }
-    out.push_back(std::move(source));
+    out.push_back(source_of(shard, *tensor));
   }
 }
 
@@ -273,11 +277,18 @@ const NamedSource* Weights::find(std::string_view name) const {
   return at == tensors.end() ? nullptr : &*at;
 }
 
-Result<Weights> open_weights(const FileSet& files) {
+Result<Weights> open_weights(const FileSet& files, WeightForm form) {
   Weights weights;
   std::optional<validate::ShardIndex> index;
   std::vector<std::string> paths;
-  if (files.contains(k_index)) {
+  if (form == WeightForm::mistral) {
+    paths = top_files(files, "consolidated", ".safetensors");
+    if (paths.empty()) {
+      return fail(Errc::not_found,
+                  fmt::format("converting '{}': there are no weights: no consolidated*.safetensors",
+                              files.name()));
+    }
+  } else if (files.contains(k_index)) {
     MODELD_ASSIGN(paths, listed_files(files, index));
   } else {
     paths = top_files(files, "model", ".safetensors");
@@ -299,6 +310,32 @@ Result<Weights> open_weights(const FileSet& files) {
     add_tensors(shard, weights.tensors);
   }
   return weights;
+}
+
+Result<std::vector<NamedSource>> open_weight_file(const FileSet& files, const std::string& path) {
+  MODELD_ASSIGN(const Shard shard, open_shard(files, path));
+  std::vector<const validate::SafetensorsTensor*> order;
+  for (const auto& tensor : shard.header.tensors) {
+    order.push_back(&tensor);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->begin < b->begin; });
+  std::vector<NamedSource> tensors;
+  for (const auto* tensor : order) {
+    tensors.push_back(source_of(shard, *tensor));
+  }
+  return tensors;
+}
+
+Result<SourcePtr> open_module_weight(const FileSet& files, const std::string& folder) {
+  const std::string path = folder + "/model.safetensors";
+  MODELD_ASSIGN(const auto tensors, open_weight_file(files, path));
+  for (const NamedSource& source : tensors) {
+    if (source.name == "linear.weight" && source.tensor != nullptr) return source.tensor;
+  }
+  return fail(
+      Errc::malformed,
+      fmt::format("reading '{}': there is no tensor 'linear.weight' that can be read", path));
 }
 
 Result<void> rename_weights(Weights& weights, const ModelConfig& config,

@@ -32,7 +32,18 @@ struct Weights {
 
 /// Maps the headers, names every fault of the set at once. not_found: no weights at all;
 /// unsupported: weights in pickle form only, or an element type that is no number we know.
-Result<Weights> open_weights(const FileSet& files);
+enum class WeightForm {
+  hugging_face, ///< model*.safetensors, with an index or without
+  mistral,      ///< consolidated*.safetensors
+};
+Result<Weights> open_weights(const FileSet& files, WeightForm form = WeightForm::hugging_face);
+
+/// The tensors of one safetensors file, in the order of their data.
+Result<std::vector<NamedSource>> open_weight_file(const FileSet& files, const std::string& path);
+
+/// The weight of a dense module of sentence-transformers, "linear.weight" of
+/// FOLDER/model.safetensors.
+Result<SourcePtr> open_module_weight(const FileSet& files, const std::string& folder);
 
 /// Applies the family's renames and drops.
 Result<void> rename_weights(Weights& weights, const ModelConfig& config,

@@ -2,6 +2,7 @@
 #include "quantize/tokenizer/byte_ranks.hpp"
 #include "quantize/tokenizer/hf_decoder.hpp"
 #include "quantize/tokenizer/vocabulary.hpp"
+#include "schema/embedded_file.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -126,7 +127,17 @@ std::uint32_t id_of(const std::vector<std::string>& special, std::string_view to
   return at == special.end() ? otherwise : static_cast<std::uint32_t>(at - special.begin());
 }
 
-/// Up to version 7 the reference writes the name of a template that it has built in.
+/// A template of schema/chat_templates; empty where there is none.
+std::string_view kept_template(std::string_view version) {
+  const std::string name = fmt::format("mistral-{}.jinja", version);
+  for (const EmbeddedFile& file : chat_templates::files()) {
+    if (file.name == name) return file.text;
+  }
+  return {};
+}
+
+/// Up to version 7 the reference writes the name of a template that runtimes have built in, later
+/// the text of one.
 Result<void> write_template(const TokenizerContext& context, std::string_view version,
                             bool sentencepiece) {
   constexpr std::string_view k_own = "chat_template.jinja";
@@ -135,14 +146,20 @@ Result<void> write_template(const TokenizerContext& context, std::string_view ve
     context.kv.set_text("tokenizer.chat_template", std::move(text));
     return {};
   }
+  if (context.request.mistral_format && !context.request.community_template) return {};
+  if (const std::string_view text = kept_template(version); !text.empty()) {
+    context.kv.set_text("tokenizer.chat_template", std::string(text));
+    return {};
+  }
   if (version != "v1" && version != "v3" && version != "v7") {
-    return fail(
-        Errc::unsupported,
-        fmt::format("reading the tokenizer: for version '{}' of mistral-common's format the "
-                    "reference adds a chat template of its own",
-                    version),
-        "put the model's template into chat_template.jinja, or use a repository that has "
-        "tokenizer.json");
+    return fail(Errc::unsupported,
+                fmt::format("reading the tokenizer: for version '{}' of mistral-common's format "
+                            "there is no chat template; known are v1, v3, v7, v11 and v13",
+                            version),
+                context.request.mistral_format
+                    ? "put the model's template into chat_template.jinja, or pass "
+                      "--disable-mistral-community-chat-template"
+                    : "use a repository that has tokenizer.json");
   }
   std::string name = fmt::format("mistral-{}", version);
   if (!sentencepiece && version != "v1") name += "-tekken";

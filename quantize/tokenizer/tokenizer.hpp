@@ -97,6 +97,9 @@ struct TokenizerRequest {
   bool force = false;
   /// The repository is in mistral-common's own format (params.json, consolidated weights).
   bool mistral_format = false;
+  /// Add the chat template that goes with the version of a mistral-common vocabulary, where such a
+  /// repository has none of its own.
+  bool community_template = true;
 };
 
 struct TokenizerResult {

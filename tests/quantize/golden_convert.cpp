@@ -109,11 +109,17 @@ Run run_of(const json::object& output, const fs::path& folder, const std::string
       run.options.mtp_only = true;
     } else if (option == "--fp8-as-q8") {
       run.options.fp8_as_q8 = true;
+    } else if (option == "--sentence-transformers-dense-modules") {
+      run.options.dense_modules = true;
+    } else if (option == "--mistral-format") {
+      run.options.mistral_format = true;
+    } else if (option == "--disable-mistral-community-chat-template") {
+      run.options.community_template = false;
     } else if (option == "--mmproj") {
       run.options.mmproj = true;
     } else if (option == "--fuse-gate-up-exps") {
       run.options.fuse_gate_up = true;
-    } else if (option == "--outfile") {
+    } else if (option == "--outfile" || option == "--base") {
       ++i;
     } else if (option == "--no-lazy" || option == "--use-temp-file") {
       continue; // how the reference works, not what it writes
@@ -136,7 +142,7 @@ std::vector<std::vector<const json::object*>> conversions(const json::object& ex
   std::vector<std::vector<const json::object*>> runs;
   for (const json::value& value : expected.at("outputs").as_array()) {
     const json::object& output = value.as_object();
-    if (output.at("tool").as_string() != "convert") continue;
+    if (output.at("tool").as_string() == "quantize") continue;
     if (!runs.empty() && runs.back()[0]->at("argv") == output.at("argv") && !is_adapter(output)) {
       runs.back().push_back(&output);
     } else {
@@ -171,12 +177,26 @@ std::string compare_part(const GgufModel& model, const json::object& output,
   return difference.empty() ? "the file differs, no key and no tensor does" : difference;
 }
 
-std::string compare_run(const FileSet& files, const std::vector<const json::object*>& parts,
-                        const fs::path& folder, const std::string& pre, const Settings& settings) {
+/// An adapter over the model of the folder beside it.
+Result<ConvertResult> adapted(const FileSet& files, const json::object& output, const FileSet& base,
+                              const Settings& settings) {
+  AdapterOptions options;
+  const json::array& argv = output.at("argv").as_array();
+  for (std::size_t i = 0; i + 1 < argv.size(); ++i) {
+    if (argv[i] == "--outtype") options.outtype = std::string(argv[i + 1].as_string());
+  }
+  return convert_adapter(files, base, options, *settings.families);
+}
+
+std::string compare_run(const FileSet& files, const FileSet& base,
+                        const std::vector<const json::object*>& parts, const fs::path& folder,
+                        const std::string& pre, const Settings& settings) {
   Run run = run_of(*parts[0], folder, pre);
   run.options.no_vocabulary = settings.no_vocabulary;
   if (!run.unknown.empty()) return "option not supported: " + run.unknown;
-  auto converted = convert(files, run.options, *settings.families);
+  auto converted = parts[0]->at("tool") == "convert-lora"
+                       ? adapted(files, *parts[0], base, settings)
+                       : convert(files, run.options, *settings.families);
   if (parts[0]->contains("error")) {
     if (!converted) return {};
     Bytes sink;
@@ -203,13 +223,16 @@ bool run_case(const fs::path& folder, const Settings& settings) {
   const json::object& expected = read.as_object();
   const test::MemoryFiles files =
       test::golden_snapshot(folder, std::string(expected.at("model_dir").as_string()));
+  const std::string base_dir = flag_text(expected, "base_dir");
+  const test::MemoryFiles base =
+      base_dir.empty() ? test::MemoryFiles("") : test::golden_snapshot(folder, base_dir);
   bool equal = true;
   for (const auto& parts : conversions(expected)) {
     const std::string how = flag_text(*parts[0], "how");
     if (how.find(settings.only) == std::string::npos) continue;
     if (!settings.skip.empty() && how.find(settings.skip) != std::string::npos) continue;
     const std::string difference =
-        compare_run(files, parts, folder, flag_text(expected, "pre"), settings);
+        compare_run(files, base, parts, folder, flag_text(expected, "pre"), settings);
     if (settings.skip_unsupported && difference.starts_with("option not supported")) continue;
     const std::string verdict = difference.empty() ? "equal" : "DIFFERS: " + difference;
     fmt::print("{} | {} | {}\n", folder.filename().string(), how, verdict);

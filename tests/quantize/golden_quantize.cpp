@@ -136,6 +136,8 @@ private:
     }
     const bool empty_first =
         std::find(argv.begin(), argv.end(), "--no-tensor-first-split") != argv.end();
+    options.dense_modules =
+        std::find(argv.begin(), argv.end(), "--sentence-transformers-dense-modules") != argv.end();
     MODELD_ASSIGN(auto model, convert(snapshot_, options));
     return write_all(split_model(std::move(model.model), split_tensors, split_bytes, empty_first),
                      threads_);

@@ -94,6 +94,56 @@ TEST_CASE("convert refuses a projector without tensors, and writes it when force
   CHECK(made->model.tensors.empty());
 }
 
+TEST_CASE("convert adds the dense modules that are asked for, or says why not",
+          "[quantize][dense]") {
+  ConvertOptions options;
+  options.dense_modules = true;
+  const auto reason = [&options](const test::MemoryFiles& files) {
+    const auto made = convert(files, options);
+    return made ? std::string("converted") : made.error().message;
+  };
+  test::MemoryFiles files = snapshot("embeddinggemma-tiny");
+  CHECK(reason(files) == "converted");
+  json::object layer = config_of(files, "2_Dense/config.json");
+  layer["bias"] = true;
+  files.put("2_Dense/config.json", json::serialize(layer));
+  CHECK(reason(files).find("bias") != std::string::npos);
+  layer["bias"] = false;
+  layer["activation_function"] = "torch.nn.modules.activation.Tanh";
+  files.put("2_Dense/config.json", json::serialize(layer));
+  CHECK(reason(files).find("activation") != std::string::npos);
+  files.put("2_Dense/model.safetensors", std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
+  CHECK(reason(files).find("linear.weight") != std::string::npos);
+  files.remove("2_Dense/model.safetensors");
+  files.remove("3_Dense/model.safetensors");
+  const auto without = convert(files, options);
+  REQUIRE(without);
+  CHECK(without->warnings.back().find("no dense modules") != std::string::npos);
+  const auto other = convert(snapshot("Tiny-Llama3-1M-Instruct"), options);
+  if (other) CHECK_FALSE(other->warnings.empty());
+}
+
+TEST_CASE("convert takes Mistral's own form where it is asked to", "[quantize][mistral]") {
+  test::MemoryFiles files = snapshot("Tiny-Ministral-consolidated");
+  const auto plain = convert(files, {});
+  REQUIRE_FALSE(plain);
+  CHECK(plain.error().hint.find("--mistral-format") != std::string::npos);
+  ConvertOptions options;
+  options.mistral_format = true;
+  CHECK(convert(files, options));
+  files.put("params.json", "{\"n_layers\": 2}");
+  CHECK(convert(files, options).error().message.find("heads") != std::string::npos);
+  files.put("params.json", R"({"n_layers": 2, "quantization": {"qformat_weight": "int4"}})");
+  CHECK(convert(files, options).error().message.find("int4") != std::string::npos);
+  files.put("params.json", R"({"n_layers": 2, "moe": {"num_experts": 4}})");
+  CHECK(convert(files, options).error().code == Errc::unsupported);
+  options.mmproj = true;
+  CHECK(convert(files, options).error().message.find("vision_encoder") != std::string::npos);
+  options.mmproj = false;
+  files.remove("params.json");
+  CHECK(convert(files, options).error().code == Errc::not_found);
+}
+
 TEST_CASE("convert refuses blocks beyond a tower's depth", "[quantize][projector]") {
   test::MemoryFiles files = snapshot("gemma-3-tiny-it");
   json::object config = config_of(files);
