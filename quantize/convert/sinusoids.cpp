@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/sinusoids.hpp"
 
+#include "quantize/convert/torch_math.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -26,8 +28,8 @@ public:
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t row = (first + i) / (2 * half);
       const std::uint64_t column = (first + i) % (2 * half);
-      const double angle = static_cast<float>(row) * frequencies_[column % half];
-      values[i] = static_cast<float>(column < half ? std::sin(angle) : std::cos(angle));
+      const float angle = static_cast<float>(row) * frequencies_[column % half];
+      values[i] = column < half ? torch_sin(angle) : torch_cos(angle);
     }
     return {};
   }
@@ -50,7 +52,7 @@ Result<SourcePtr> sinusoids(std::int64_t length, std::int64_t channels) {
   std::vector<float> frequencies;
   for (std::int64_t i = 0; i < half; ++i) {
     const float exponent = static_cast<float>(-step) * static_cast<float>(i);
-    frequencies.push_back(static_cast<float>(std::exp(double{exponent})));
+    frequencies.push_back(torch_exp(exponent));
   }
   return std::make_shared<Sinusoids>(static_cast<std::uint64_t>(length), std::move(frequencies));
 }

@@ -8,7 +8,7 @@
 namespace modeld::quantize {
 
 /// Positions of an audio tower, [length, channels]: sines of falling frequencies, then cosines, as
-/// Whisper has them. Single precision, each function rounded from double.
+/// Whisper has them. Single precision, as the reference's framework computes it (torch_math.hpp).
 ///
 /// unsupported: an odd number of channels, fewer than four of them, or sizes that no tower has.
 Result<SourcePtr> sinusoids(std::int64_t length, std::int64_t channels);

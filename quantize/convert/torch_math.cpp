@@ -12,6 +12,11 @@
 // operation, then one more with the rounded value. Found by comparing results with the framework's,
 // over every finite value; constants beside those of arithmetic are the two coefficients.
 //
+// sin and cos: x less the nearest multiple of pi (of cos: and a half), then an odd polynomial of
+// degree 9, all in double precision, rounded once. The four coefficients are where 25 million
+// results leave room for: the polynomial is not the nearest one, and its error decides every
+// twentieth last bit.
+//
 // The mean: SumKernel of the framework adds up rows of vectors level by level, so that no partial
 // sum grows far beyond what is added to it.
 
@@ -60,6 +65,39 @@ float torch_exp(float x) {
   const float rest = std::fma(std::fma(r, k_cube, k_square), r * r, start);
   const float mantissa = std::fma(k_table.power[j], rest, k_table.power[j]);
   return std::ldexp(mantissa, (whole - static_cast<int>(j)) / k_steps);
+}
+
+namespace {
+
+constexpr double k_pi_high = 3.141592653589793116;
+constexpr double k_pi_low = 1.2246467991473532e-16;
+constexpr double k_sine_3 = -0x1.55554bc836135p-3;
+constexpr double k_sine_5 = 0x1.110ed38050215p-7;
+constexpr double k_sine_7 = -0x1.9f6ffeec78abfp-13;
+constexpr double k_sine_9 = 0x1.5dbdf10c8f90ap-19;
+
+/// sin(x - turns * pi), with the sign that a whole number of half turns makes.
+float sine_less(double x, double turns, bool negative) {
+  const double r = std::fma(-turns, k_pi_low, std::fma(-turns, k_pi_high, x));
+  const double z = r * r;
+  const double sine = r + r * z * (k_sine_3 + z * (k_sine_5 + z * (k_sine_7 + z * k_sine_9)));
+  return static_cast<float>(negative ? -sine : sine);
+}
+
+bool odd(double whole) {
+  return std::fmod(whole, 2.0) != 0.0;
+}
+
+} // namespace
+
+float torch_sin(float x) {
+  const double turns = std::nearbyint(double{x} / k_pi_high);
+  return sine_less(x, turns, odd(turns));
+}
+
+float torch_cos(float x) {
+  const double turns = std::nearbyint(double{x} / k_pi_high + 0.5);
+  return sine_less(x, turns - 0.5, odd(turns));
 }
 
 namespace {

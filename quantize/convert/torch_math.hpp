@@ -13,6 +13,10 @@ namespace modeld::quantize {
 /// NaN gives NaN; beyond the range of single precision infinity, or a denormal value, or zero.
 float torch_exp(float x);
 
+/// sin(x) and cos(x), likewise, for |x| up to 2^20: within 0.61 ulp. NaN and infinity give NaN.
+float torch_sin(float x);
+float torch_cos(float x);
+
 /// The mean of |x| over a tensor, read once in order. The sum is the framework's: vectors of eight,
 /// four of them side by side, in four levels. From 32768 elements on the framework gives each of
 /// its threads a part; two threads are taken here, on every machine.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/torch_math.hpp"
 
+#include "quantize/convert/sinusoids.hpp"
 #include "quantize/convert/torch_pow.hpp"
 #include "quantize/convert/transform_family.hpp"
 #include "quantize/convert/transform_value.hpp"
@@ -177,4 +178,37 @@ TEST_CASE("llama3_rope equals the framework's arithmetic, which divides by inver
   CHECK(out[33] == 32.0F);
   CHECK_FALSE(factors(0, 8));
   CHECK_FALSE(factors(-1, 8));
+}
+
+TEST_CASE("torch_sin and torch_cos equal the framework's up to 1500",
+          "[quantize][transform][torch]") {
+  std::vector<float> sines;
+  std::vector<float> cosines;
+  for (auto bits = std::bit_cast<std::uint32_t>(0x1p-20F);
+       bits < std::bit_cast<std::uint32_t>(1500.0F); bits += 997) {
+    sines.push_back(torch_sin(std::bit_cast<float>(bits)));
+    cosines.push_back(torch_cos(std::bit_cast<float>(bits)));
+  }
+  CHECK(validate::sha256_of(std::as_bytes(std::span(sines))).hex() ==
+        "82641663fa01be709ee487f905ed38eb49b8dcf2c8ce5659fff3f240f0a684f3");
+  CHECK(validate::sha256_of(std::as_bytes(std::span(cosines))).hex() ==
+        "ca4d7458a25882d374f44e30261a40d08adffc5c5f83bf74e0a09891a82db7eb");
+  CHECK(torch_sin(0.0F) == 0.0F);
+  CHECK(torch_cos(0.0F) == 1.0F);
+  CHECK(std::isnan(torch_sin(std::numeric_limits<float>::infinity())));
+}
+
+TEST_CASE("sinusoids equal the framework's positions", "[quantize][transform][torch]") {
+  const auto digest = [](std::int64_t length, std::int64_t channels) {
+    const SourcePtr made = sinusoids(length, channels).value();
+    std::vector<float> values(made->elements());
+    REQUIRE(made->read(0, values.size(), reinterpret_cast<std::byte*>(values.data())));
+    return validate::sha256_of(std::as_bytes(std::span(values))).hex();
+  };
+  CHECK(digest(3000, 64) == "1ff72574831e1160ce3bf8d5689c514c7a0d323f6055bc1dc5b6a8e4a2f1c35e");
+  for (const std::int64_t channels : {0, 2, 7, 1 << 20}) {
+    CHECK_FALSE(sinusoids(1500, channels));
+  }
+  CHECK_FALSE(sinusoids(0, 64));
+  CHECK_FALSE(sinusoids(1 << 20, 64));
 }
