@@ -1,6 +1,6 @@
 -- The index of a store: what the manifests under snapshots/, variants/, pins/ and links/ say, in a form that
 -- answers in microseconds. It holds nothing that those files could not rebuild, except jobs, leases
--- and times of use. user_version 1. Every statement that uses it is in store/index*.cpp.
+-- and times of use. user_version 2. Every statement that uses it is in store/index*.cpp.
 -- Digests and git ids are raw bytes; times are seconds since 1970, mtime_ns nanoseconds.
 
 CREATE TABLE written_by (version TEXT NOT NULL);
@@ -108,7 +108,8 @@ CREATE TABLE links (
   repo TEXT NOT NULL,
   commit_id BLOB NOT NULL CHECK (length(commit_id) = 20),
   uid INTEGER NOT NULL,
-  created INTEGER NOT NULL
+  created INTEGER NOT NULL,
+  standing INTEGER NOT NULL DEFAULT 0                            -- 1: made by itself, keeps nothing
 ) WITHOUT ROWID;
 CREATE INDEX links_by_snapshot ON links (repo, commit_id);
 CREATE TABLE link_files (

@@ -112,7 +112,8 @@ public:
     for (const auto& entry : set->entries()) {
       sources.push_back({entry.path, path / entry.path, {}});
     }
-    return take_all(path.string(), repo, std::nullopt, sources, true, {});
+    MODELD_TRY(take_all(path.string(), repo, std::nullopt, sources, true, {}));
+    return name_local({"main"});
   }
 
   std::vector<Adopted> take() { return std::move(found_); }
@@ -191,7 +192,21 @@ private:
                                      [&name](const SourceFile& s) { return s.path == name; });
       if (!twice) sources.push_back({name, root / "blobs" / ("sha256-" + hex), hex});
     }
-    return take_all(manifest.string(), *repo, std::nullopt, sources, true, {});
+    MODELD_TRY(take_all(manifest.string(), *repo, std::nullopt, sources, true, {}));
+    return name_local({tag, "main"});
+  }
+
+  /// Names for what was adopted last; those that mean something already stay as they are.
+  Result<void> name_local(const std::vector<std::string>& revisions) {
+    const Adopted& last = found_.back();
+    if (!last.listed || options_.dry_run) return {};
+    for (const std::string& revision : revisions) {
+      if (!ModelRef::parse(last.repo.text + '@' + revision)) continue;
+      MODELD_ASSIGN(const auto known, store_.find_ref(last.repo, revision));
+      if (known) continue;
+      MODELD_TRY(store_.record_ref({last.repo, revision, last.commit, last.repo, now()}));
+    }
+    return {};
   }
 
   Result<void> take_all(const std::string& where, const RepoId& repo, std::optional<GitOid> commit,
@@ -244,6 +259,27 @@ std::optional<AdoptSource> adopt_source_from_slug(std::string_view text) {
     if (k_sources[i] == text) return static_cast<AdoptSource>(i);
   }
   return std::nullopt;
+}
+
+AdoptSource recognise_source(const fs::path& root) {
+  std::error_code ec;
+  const auto tops = folders_in(root);
+  const bool cache = std::any_of(tops.begin(), tops.end(), [&](const std::string& name) {
+    return name.starts_with(k_cache_prefix) && fs::is_directory(root / name / "snapshots", ec);
+  });
+  if (cache) return AdoptSource::huggingface;
+  if (fs::is_directory(root / "manifests", ec) && fs::is_directory(root / "blobs", ec)) {
+    return AdoptSource::ollama;
+  }
+  for (const std::string& publisher : tops) {
+    for (const std::string& model : folders_in(root / publisher)) {
+      for (fs::directory_iterator at(root / publisher / model, ec);
+           !ec && at != fs::directory_iterator(); at.increment(ec)) {
+        if (at->path().extension() == ".gguf") return AdoptSource::lmstudio;
+      }
+    }
+  }
+  return AdoptSource::folder;
 }
 
 Result<std::vector<Adopted>> adopt(Store& store, AdoptSource source, const fs::path& root,

@@ -16,6 +16,9 @@ namespace modeld::store {
 enum class AdoptSource { huggingface, ollama, lmstudio, folder };
 std::string_view slug(AdoptSource source);
 std::optional<AdoptSource> adopt_source_from_slug(std::string_view text);
+/// Whose folder it looks like: by models--*/snapshots, by manifests/ and blobs/, by model files
+/// exactly two folders down; else a plain folder.
+AdoptSource recognise_source(const std::filesystem::path& root);
 
 struct AdoptOptions {
   bool dry_run = false;
@@ -42,7 +45,9 @@ struct Adopted {
 };
 
 /// Takes in what another program downloaded. The digest of every file is computed and compared with
-/// what its name claims; what is here already is neither copied nor linked and needs no space.
+/// what its name claims; what is here already is neither copied nor linked and needs no space. What
+/// no Hub gave a commit can be asked for as `main` (an Ollama model also by its tag), unless that
+/// name means something else here already.
 Result<std::vector<Adopted>> adopt(Store& store, AdoptSource source,
                                    const std::filesystem::path& root, const AdoptOptions& options,
                                    Progress* progress);

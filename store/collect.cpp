@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 // The decision. What is known is in collect_facts, the removal in collect_run.
@@ -29,6 +33,20 @@ constexpr std::array k_reasons{
     ReasonRow{Reason::unused, "unused", false}, ReasonRow{Reason::target, "target", false},
     ReasonRow{Reason::stale, "stale", false},   ReasonRow{Reason::stray, "stray", false},
 };
+
+/// Digests are spread evenly already.
+struct DigestHash {
+  std::size_t operator()(const Sha256Digest& digest) const {
+    std::size_t value = 0;
+    std::memcpy(&value, digest.bytes.data(), sizeof value);
+    return value;
+  }
+};
+template <class Value>
+using ByDigest = std::unordered_map<Sha256Digest, Value, DigestHash>;
+
+/// A blob may have ten thousand owners; a few of them say enough.
+constexpr std::size_t k_named_owners = 3;
 
 /// A snapshot or a variant, and the blobs that it names.
 struct Owner {
@@ -59,6 +77,7 @@ public:
 
 private:
   void gather_owners() {
+    owners_.reserve(facts_.snapshots.size() + facts_.variants.size());
     for (const auto& [info, blobs] : facts_.snapshots) {
       Owner owner{{Kind::snapshot,
                    info.repo.text + '@' + info.commit.hex(),
@@ -69,7 +88,7 @@ private:
                    Reason::wanted,
                    {},
                    false},
-                  blobs,
+                  distinct(blobs),
                   std::max(info.used, info.added),
                   false};
       if (const auto pin = facts_.pin_of(info.repo, info.commit)) {
@@ -120,8 +139,10 @@ private:
   }
 
   void count_owners() {
+    owners_of_.reserve(facts_.blobs.size());
+    size_of_.reserve(facts_.blobs.size());
     for (const Owner& owner : owners_) {
-      for (const Sha256Digest& blob : distinct(owner.blobs)) {
+      for (const Sha256Digest& blob : owner.blobs) {
         ++owners_of_[blob];
       }
     }
@@ -140,7 +161,7 @@ private:
   void drop(Owner& owner, Reason reason, std::string detail) {
     owner.item.reason = reason;
     owner.item.detail = std::move(detail);
-    for (const Sha256Digest& blob : distinct(owner.blobs)) {
+    for (const Sha256Digest& blob : owner.blobs) {
       if (--owners_of_[blob] > 0) continue;
       owner.item.bytes += size_of_[blob];
       dropped_.insert(blob);
@@ -208,15 +229,29 @@ private:
   }
 
   /// For each blob that stays by name: who names it, and who else.
-  std::map<Sha256Digest, std::string> owner_names() const {
-    std::map<Sha256Digest, std::string> names;
+  ByDigest<std::string> owner_names() const {
+    struct Named {
+      std::string text;
+      std::size_t count = 0;
+    };
+    ByDigest<Named> found;
+    found.reserve(facts_.blobs.size());
     for (const Owner& owner : owners_) {
       if (owner.item.goes()) continue;
-      for (const Sha256Digest& blob : distinct(owner.blobs)) {
-        std::string& name = names[blob];
-        if (!name.empty()) name += ", ";
-        name += owner.item.name;
+      for (const Sha256Digest& blob : owner.blobs) {
+        Named& named = found[blob];
+        if (++named.count > k_named_owners) continue;
+        if (!named.text.empty()) named.text += ", ";
+        named.text += owner.item.name;
       }
+    }
+    ByDigest<std::string> names;
+    names.reserve(found.size());
+    for (auto& [blob, named] : found) {
+      if (named.count > k_named_owners) {
+        named.text += " and " + std::to_string(named.count - k_named_owners) + " more";
+      }
+      names.emplace(blob, std::move(named.text));
     }
     return names;
   }
@@ -252,9 +287,9 @@ private:
   const CollectOptions& options_;
   CollectPlan plan_;
   std::vector<Owner> owners_;
-  std::map<Sha256Digest, int> owners_of_;
-  std::map<Sha256Digest, std::uint64_t> size_of_;
-  std::set<Sha256Digest> dropped_;
+  ByDigest<int> owners_of_;
+  ByDigest<std::uint64_t> size_of_;
+  std::unordered_set<Sha256Digest, DigestHash> dropped_;
   std::uint64_t total_ = 0;
   std::uint64_t won_by_targets_ = 0;
 };

@@ -56,11 +56,7 @@ Result<void> read_index(Store::State& s, CollectFacts& facts) {
     }
     facts.snapshots.emplace_back(std::move(info), std::move(blobs));
   }
-  MODELD_ASSIGN(const auto keys, index->list_variant_keys());
-  for (const Sha256Digest& key : keys) {
-    MODELD_ASSIGN(auto variant, index->find_variant(key));
-    if (variant) facts.variants.push_back(std::move(*variant));
-  }
+  MODELD_ASSIGN(facts.variants, index->list_variants());
   MODELD_ASSIGN(facts.pins, index->list_pins());
   MODELD_ASSIGN(const auto uses, index->list_uses());
   facts.uses.insert(uses.begin(), uses.end());
@@ -138,17 +134,22 @@ Result<void> read_files(Store::State& s, CollectFacts& facts) {
     });
     facts.partials.push_back(std::move(file));
   }
-  std::set<std::string> known;
-  for (const BlobRow& blob : facts.blobs) {
-    known.insert(blob.info.sha256.hex());
-  }
+  // By digest, as list_blobs() gives them.
+  const auto is_known = [&facts](const std::string& name) {
+    const auto digest = Sha256Digest::parse(name);
+    if (!digest) return false;
+    const auto at = std::lower_bound(
+        facts.blobs.begin(), facts.blobs.end(), *digest,
+        [](const BlobRow& row, const Sha256Digest& wanted) { return row.info.sha256 < wanted; });
+    return at != facts.blobs.end() && at->info.sha256 == *digest;
+  };
   MODELD_ASSIGN(const auto folders, s.disk.list(layout::k_blobs));
   for (const FolderEntry& folder : folders) {
     if (!folder.folder) continue;
     const std::string path = fmt::format("{}/{}", layout::k_blobs, folder.name);
     MODELD_ASSIGN(const auto files, s.disk.list(path));
     for (const FolderEntry& file : files) {
-      if (known.contains(file.name)) continue;
+      if (is_known(file.name)) continue;
       MODELD_ASSIGN(auto stray, look_at(s.disk, path + '/' + file.name));
       facts.strays.push_back(std::move(stray));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/collect.hpp"
 #include "store/layout.hpp"
+#include "store/show.hpp"
 #include "store/state.hpp"
 
 #include <fmt/format.h>
@@ -26,6 +27,7 @@ public:
 
   Result<void> run() {
     MODELD_TRY(make_room());
+    MODELD_ASSIGN(links_, list_links(store_));
     if (progress_ != nullptr) progress_->total = plan_.won;
     for (CollectItem& item : plan_.items) {
       MODELD_TRY(check_cancel());
@@ -54,7 +56,20 @@ private:
     return state_.disk.unlink(layout::k_reserve);
   }
 
+  /// Links that the daemon made by itself go with what they show.
+  Result<void> hide_standing(const CollectItem& item) {
+    for (const LinkRecord& link : links_) {
+      if (!link.standing || link.repo != item.repo || link.commit != item.commit) continue;
+      auto hidden = hide(store_, link.id);
+      if (!hidden && hidden.error().code != Errc::not_found) {
+        return fail(std::move(hidden).error());
+      }
+    }
+    return {};
+  }
+
   Result<void> remove_owner_or_file(CollectItem& item) {
+    if (item.kind == Kind::snapshot || item.kind == Kind::variant) MODELD_TRY(hide_standing(item));
     switch (item.kind) {
     case Kind::snapshot:
       return settle(item, store_.remove_snapshot(item.repo, item.commit));
@@ -144,6 +159,7 @@ private:
     std::vector<std::string> moved;
     for (const CollectItem* item : batch) {
       const std::string path = layout::blob(*item->digest);
+      if (item->goes()) MODELD_TRY(state_.disk.unlink(layout::pieces(*item->digest)));
       if (!item->goes() || !state_.disk.exists(path)) continue;
       moved.push_back(state_.temporary("gone"));
       MODELD_TRY(state_.disk.rename(path, moved.back()));
@@ -190,6 +206,7 @@ private:
   const CollectOptions& options_;
   CollectPlan& plan_;
   Progress* progress_;
+  std::vector<LinkRecord> links_;
 };
 
 } // namespace

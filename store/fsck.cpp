@@ -44,6 +44,8 @@ constexpr std::array k_rules{
     FsckRule{"FS-30", "the index fails its own checks"},
     FsckRule{"FS-31", "a snapshot's sums in the index are wrong"},
     FsckRule{"FS-32", "the marker is missing or another store's"},
+    FsckRule{"FS-33", "a file shown to another program is gone, leads nowhere or was changed"},
+    FsckRule{"FS-34", "the record of a link is missing, unreadable or has no row"},
 };
 
 } // namespace
@@ -59,12 +61,14 @@ Result<FsckReport> fsck(Store& store, const FsckOptions& options, Progress* prog
 Result<FsckReport> FsckRun::run() {
   // Manifests and their rows change together under this; a pull waits for the end of the check.
   const std::lock_guard manifests(state_.manifests);
+  const Changed changed(state_);
   MODELD_TRY(check_root());
   MODELD_TRY(check_blobs());
   MODELD_TRY(check_snapshots());
   MODELD_TRY(check_variants());
   MODELD_TRY(check_views());
   MODELD_TRY(check_names());
+  MODELD_TRY(check_links());
   return std::move(report_);
 }
 

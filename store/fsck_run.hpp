@@ -60,6 +60,10 @@ private:
   Result<void> check_pins();
   Result<void> check_root();
 
+  // fsck_links.cpp
+  Result<void> check_links();
+  Result<void> check_link_records(const std::vector<LinkRecord>& records);
+
   Store& store_;
   Store::State& state_;
   const FsckOptions& options_;

@@ -8,6 +8,7 @@
 #include "store/variant.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,20 @@ public:
 
   Result<Txn> begin() { return Txn::begin(db_); }
   Db& db() { return db_; }
+
+  // ---- two indexes of one store: index_compare.cpp
+  /// How many rows of each table that manifests and files can make again are in one of the two
+  /// only; nothing where they are equal row for row. `other` is a file that nobody has open.
+  struct Difference {
+    std::string table;
+    std::uint64_t only_here = 0;
+    std::uint64_t only_there = 0;
+  };
+  Result<std::vector<Difference>> compare(const std::filesystem::path& other);
+  /// Jobs, leases and times of use, which no file has, into another index; those that speak of
+  /// blobs that it does not know are left out.
+  Result<void> copy_work_to(const std::filesystem::path& other);
+  Result<std::uint64_t> count_rows(); ///< of the tables that compare() looks at
 
   // ---- blobs
   Result<void> put_blob(const BlobRow& blob);
@@ -123,7 +138,7 @@ public:
   /// Without the files that are written or are links themselves; those are in the manifest.
   Result<std::vector<LinkRecord>> list_links();
   Result<void> delete_link(std::string_view id);
-  /// Each linked blob, with "<target> <root>".
+  /// Each blob of links that keep it, with "<target> <root>".
   Result<std::vector<std::pair<std::string, Sha256Digest>>> list_link_blobs();
 
   Result<void> put_lease(const LeaseRow& lease);

@@ -155,13 +155,13 @@ Result<void> Index::delete_pin(std::string_view name) {
 }
 
 Result<void> Index::put_link(const LinkRecord& link) {
-  MODELD_TRY(db_.query("INSERT INTO links (id, target, root, repo, commit_id, uid, created) "
-                       "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+  MODELD_TRY(db_.query("INSERT INTO links (id, target, root, repo, commit_id, uid, created, "
+                       "standing) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
                        "target = excluded.target, root = excluded.root, repo = excluded.repo, "
                        "commit_id = excluded.commit_id, uid = excluded.uid, "
-                       "created = excluded.created")
+                       "created = excluded.created, standing = excluded.standing")
                  .bind(link.id, link.target, link.root, link.repo.text, link.commit, link.uid,
-                       link.created)
+                       link.created, link.standing)
                  .run());
   MODELD_TRY(db_.query("DELETE FROM link_files WHERE id = ?").bind(link.id).run());
   for (const LinkedFile& file : link.files) {
@@ -174,8 +174,9 @@ Result<void> Index::put_link(const LinkRecord& link) {
 }
 
 Result<std::vector<LinkRecord>> Index::list_links() {
-  auto query = db_.query("SELECT id, target, root, repo, commit_id, uid, created FROM links "
-                         "ORDER BY target, root, repo, commit_id, id");
+  auto query =
+      db_.query("SELECT id, target, root, repo, commit_id, uid, created, standing FROM links "
+                "ORDER BY target, root, repo, commit_id, id");
   std::vector<LinkRecord> links;
   for (;;) {
     MODELD_ASSIGN(const bool row, query.step());
@@ -187,6 +188,7 @@ Result<std::vector<LinkRecord>> Index::list_links() {
                      query.digest<GitOid>(4),
                      static_cast<std::uint32_t>(query.integer(5)),
                      query.integer(6),
+                     query.integer(7) != 0,
                      {}});
   }
   for (LinkRecord& link : links) {
@@ -209,7 +211,7 @@ Result<void> Index::delete_link(std::string_view id) {
 
 Result<std::vector<std::pair<std::string, Sha256Digest>>> Index::list_link_blobs() {
   auto query = db_.query("SELECT DISTINCT l.target || ' ' || l.root, f.digest FROM link_files f "
-                         "JOIN links l ON l.id = f.id ORDER BY 1, 2");
+                         "JOIN links l ON l.id = f.id WHERE l.standing = 0 ORDER BY 1, 2");
   std::vector<std::pair<std::string, Sha256Digest>> rows;
   for (;;) {
     MODELD_ASSIGN(const bool row, query.step());

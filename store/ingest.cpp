@@ -4,6 +4,7 @@
 #include "store/adopt.hpp"
 
 #include "store/layout.hpp"
+#include "store/pieces.hpp"
 #include "store/plain_view.hpp"
 #include "store/side_worker.hpp"
 #include "store/state.hpp"
@@ -23,7 +24,7 @@ namespace modeld::store {
 namespace {
 
 constexpr std::size_t k_read_size = 1U << 20;
-/// From here on hashing beside the write wins more than waking a thread costs (some 10 us).
+/// From here on writing beside the hash wins more than waking a thread costs (some 10 us).
 constexpr std::size_t k_side_by_side = 256U << 10;
 
 } // namespace
@@ -38,16 +39,17 @@ struct Ingest::State {
   bool failed = false;
   bool replaced = false; ///< damaged bytes had the name before
   bool finished = false; ///< published or dropped: nothing left to clean up
-  validate::Sha256 sha256;
+  validate::PieceHasher sha256{k_piece_bytes};
   std::optional<validate::GitBlobHasher> git;
-  std::unique_ptr<SideWorker> side; ///< last: it uses the hashers
+  Result<void> written_beside;
+  std::unique_ptr<SideWorker> side; ///< last: it uses the file
 
   ~State() { end(); }
 
   std::string what() const { return expected.what.empty() ? "a blob" : expected.what; }
 
   void start_hashing() {
-    sha256 = validate::Sha256();
+    sha256 = validate::PieceHasher(k_piece_bytes);
     git.reset();
     const bool small = expected.size && *expected.size <= k_git_id_limit;
     if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
@@ -63,7 +65,7 @@ struct Ingest::State {
     offset += bytes.size();
   }
 
-  /// Large pieces are hashed while they are written.
+  /// Large pieces are written while they are hashed.
   Result<void> take(std::span<const std::byte> bytes) {
     if (bytes.size() < k_side_by_side) {
       MODELD_TRY(store->disk.write(file, path, bytes, offset));
@@ -71,12 +73,15 @@ struct Ingest::State {
       return {};
     }
     if (side == nullptr) {
-      side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) { update(b); });
+      side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) {
+        written_beside = store->disk.write(file, path, b, offset);
+      });
     }
+    // Hashing is what takes time, so it does not wait for the other thread to wake up.
     side->start(bytes);
-    auto written = store->disk.write(file, path, bytes, offset);
+    update(bytes);
     side->wait();
-    MODELD_TRY(written);
+    MODELD_TRY(written_beside);
     offset += bytes.size();
     return {};
   }
@@ -203,6 +208,14 @@ struct Ingest::State {
     return {};
   }
 
+  /// So that a repair can tell later which bytes are wrong. Without it, it takes all of them.
+  void note_pieces(const BlobInfo& info) {
+    if (sha256.states().empty() || store->disk.exists(layout::pieces(info.sha256))) return;
+    const std::string temporary = store->temporary("pieces");
+    if (write_pieces(store->disk, info.sha256, sha256.states(), temporary)) return;
+    [[maybe_unused]] const auto ignored = store->disk.unlink(temporary);
+  }
+
   Result<BlobInfo> publish() {
     MODELD_ASSIGN(auto info, check());
     MODELD_TRY(store->disk.set_mode(file, path, store->options.blob_mode));
@@ -215,6 +228,7 @@ struct Ingest::State {
     MODELD_TRY(place(info));
     finished = true;
     release_partial();
+    note_pieces(info);
     MODELD_TRY(write_row(info));
     if (replaced) MODELD_TRY(mend_views(info.sha256));
     return info;

@@ -13,6 +13,10 @@ std::string blob(const Sha256Digest& digest) {
   return fmt::format("{}/{}", blob_folder(digest), digest.hex());
 }
 
+std::string pieces(const Sha256Digest& digest) {
+  return fmt::format("{}/{}/{}", k_pieces, to_hex(digest.bytes.data(), 1), digest.hex());
+}
+
 std::string quarantined(const Sha256Digest& digest) {
   return fmt::format("{}/{}", k_quarantine, digest.hex());
 }

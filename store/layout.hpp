@@ -21,8 +21,10 @@ inline constexpr const char* k_tmp = "tmp";
 inline constexpr const char* k_blobs = "blobs/sha256";
 inline constexpr const char* k_snapshots = "snapshots";
 inline constexpr const char* k_variants = "variants";
+inline constexpr const char* k_pieces = "pieces";
 inline constexpr const char* k_pins = "pins";
 inline constexpr const char* k_links = "links";
+inline constexpr const char* k_standing = "standing";
 inline constexpr const char* k_views = "views";
 inline constexpr const char* k_quarantine = "quarantine";
 inline constexpr std::string_view k_partial_prefix = "resume-";
@@ -30,6 +32,7 @@ inline constexpr std::string_view k_partial_suffix = ".part";
 
 std::string blob_folder(const Sha256Digest& digest); ///< blobs/sha256/ab
 std::string blob(const Sha256Digest& digest);        ///< blobs/sha256/ab/abcd...
+std::string pieces(const Sha256Digest& digest);      ///< pieces/ab/abcd...
 std::string quarantined(const Sha256Digest& digest);
 std::string repo_folder(const RepoId& repo); ///< org/name
 std::string snapshot_manifest(const RepoId& repo, const GitOid& commit);

@@ -2,6 +2,9 @@
 #include "store/links.hpp"
 
 #include "schema/json.hpp"
+#include "store/disk.hpp"
+#include "store/layout.hpp"
+#include "store/manifests.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -10,7 +13,7 @@
 
 // links/<id>.json, version 1:
 //   {"format":"modeld.link","version":1,"id":"...","target":"huggingface","root":"/...",
-//    "repo":"org/name","commit":"<40 hex>","uid":n,"created":n,
+//    "repo":"org/name","commit":"<40 hex>","uid":n,"created":n,"standing":true (or not there),
 //    "files":[{"path":"/...","form":"hardlink","blob":"<64 hex>" or null,"content":"<64
 //    hex>"},...]}
 
@@ -64,16 +67,17 @@ std::string LinkRecord::to_json() const {
         {"blob", file.blob ? boost::json::value(file.blob->hex()) : boost::json::value()},
         {"content", file.content.hex()}});
   }
-  const boost::json::object object{{"format", k_format},
-                                   {"version", k_version_1},
-                                   {"id", id},
-                                   {"target", target},
-                                   {"root", root},
-                                   {"repo", repo.text},
-                                   {"commit", commit.hex()},
-                                   {"uid", uid},
-                                   {"created", created},
-                                   {"files", std::move(list)}};
+  boost::json::object object{{"format", k_format},
+                             {"version", k_version_1},
+                             {"id", id},
+                             {"target", target},
+                             {"root", root},
+                             {"repo", repo.text},
+                             {"commit", commit.hex()},
+                             {"uid", uid},
+                             {"created", created},
+                             {"files", std::move(list)}};
+  if (standing) object["standing"] = true;
   return boost::json::serialize(object) + '\n';
 }
 
@@ -102,12 +106,28 @@ Result<LinkRecord> LinkRecord::from_json(std::string_view text) {
   link.uid = static_cast<std::uint32_t>(uid);
   MODELD_ASSIGN(const auto created, json_uint(object, "created"));
   link.created = static_cast<UnixTime>(created);
+  const auto* standing = object.if_contains("standing");
+  link.standing = standing != nullptr && standing->is_bool() && standing->get_bool();
   MODELD_ASSIGN(const auto* files, json_array(object, "files"));
   for (const auto& file : *files) {
     MODELD_ASSIGN(auto parsed, file_from_json(file));
     link.files.push_back(std::move(parsed));
   }
   return link;
+}
+
+Result<std::vector<LinkRecord>> read_link_records(const Disk& disk) {
+  std::vector<LinkRecord> records;
+  if (!disk.exists(layout::k_links)) return records;
+  MODELD_ASSIGN(const auto paths, list_manifests(disk, layout::k_links, 0));
+  for (const std::string& path : paths) {
+    const auto text = disk.read_text(path, k_max_manifest);
+    if (!text && text.error().code == Errc::not_found) continue; // hidden meanwhile
+    MODELD_TRY(text);
+    auto record = LinkRecord::from_json(*text);
+    if (record && layout::link_manifest(record->id) == path) records.push_back(std::move(*record));
+  }
+  return records;
 }
 
 } // namespace modeld::store

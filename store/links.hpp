@@ -40,6 +40,7 @@ struct LinkRecord {
   GitOid commit;
   std::uint32_t uid = 0;
   UnixTime created = 0;
+  bool standing = false; ///< made by the daemon for a standing link: keeps nothing from collection
   std::vector<LinkedFile> files; ///< in the order in which they were made
 
   bool operator==(const LinkRecord&) const = default;
@@ -47,5 +48,11 @@ struct LinkRecord {
   std::string to_json() const;
   static Result<LinkRecord> from_json(std::string_view text);
 };
+
+class Disk;
+
+/// Every record, from the manifests: only they know written files and relative links. Those that
+/// cannot be read are left out. The caller holds State::manifests.
+Result<std::vector<LinkRecord>> read_link_records(const Disk& disk);
 
 } // namespace modeld::store

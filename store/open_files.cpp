@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <unordered_map>
 
 namespace modeld::store {
 namespace {
@@ -25,9 +26,27 @@ std::string command_of(const fs::path& process) {
   return name;
 }
 
+/// Looked up for every line of every process, so by number first and never one by one.
+class WantedFiles {
+public:
+  explicit WantedFiles(const std::set<Inode>& files) {
+    devices_.reserve(files.size());
+    for (const Inode& file : files) {
+      devices_.emplace(file.number, file.device);
+    }
+  }
+  bool contains(const Inode& file) const {
+    const auto [from, to] = devices_.equal_range(file.number);
+    return std::any_of(from, to, [&file](const auto& one) { return one.second == file.device; });
+  }
+  bool has_number(ino_t number) const { return devices_.contains(number); }
+
+private:
+  std::unordered_multimap<ino_t, dev_t> devices_;
+};
+
 /// The inodes behind a process's descriptors. False where we may not look.
-bool read_descriptors(const fs::path& process, const std::set<Inode>& wanted,
-                      std::set<Inode>& found) {
+bool read_descriptors(const fs::path& process, const WantedFiles& wanted, std::set<Inode>& found) {
   std::error_code ec;
   fs::directory_iterator at(process / "fd", ec);
   for (; !ec && at != fs::directory_iterator(); at.increment(ec)) {
@@ -40,7 +59,7 @@ bool read_descriptors(const fs::path& process, const std::set<Inode>& wanted,
 }
 
 /// Lines of /proc/PID/maps: "from-to perms offset major:minor inode path".
-bool read_mappings(const fs::path& process, const std::set<Inode>& wanted, std::set<Inode>& found) {
+bool read_mappings(const fs::path& process, const WantedFiles& wanted, std::set<Inode>& found) {
   std::ifstream in(process / "maps");
   if (!in) return false;
   std::string line;
@@ -58,9 +77,7 @@ bool read_mappings(const fs::path& process, const std::set<Inode>& wanted, std::
     // Some file systems (btrfs, overlay) show another device here than stat does: look by number,
     // then ask the named file.
     const auto path_at = line.find('/');
-    const auto same_number = std::find_if(wanted.begin(), wanted.end(),
-                                          [inode](const Inode& i) { return i.number == inode; });
-    if (path_at == std::string::npos || same_number == wanted.end()) continue;
+    if (path_at == std::string::npos || !wanted.has_number(inode)) continue;
     struct stat info {};
     if (stat(line.c_str() + path_at, &info) != 0) continue;
     const Inode named{info.st_dev, info.st_ino};
@@ -71,9 +88,10 @@ bool read_mappings(const fs::path& process, const std::set<Inode>& wanted, std::
 
 } // namespace
 
-OpenFiles find_open_files(const std::set<Inode>& wanted) {
+OpenFiles find_open_files(const std::set<Inode>& files) {
   OpenFiles result;
-  if (wanted.empty()) return result;
+  if (files.empty()) return result;
+  const WantedFiles wanted(files);
   std::error_code ec;
   fs::directory_iterator at("/proc", ec);
   for (; !ec && at != fs::directory_iterator(); at.increment(ec)) {

@@ -33,6 +33,6 @@ struct OpenFiles {
 };
 
 /// Which live processes have these files open or mapped, as far as /proc shows it to us.
-OpenFiles find_open_files(const std::set<Inode>& wanted);
+OpenFiles find_open_files(const std::set<Inode>& files);
 
 } // namespace modeld::store

@@ -142,7 +142,10 @@ bool is_blob_link(const Disk& disk, const std::string& path) {
 }
 
 void remove_empty_folders(const Disk& disk, std::string path, const std::string& stop) {
-  while (path != stop && path.starts_with(stop)) {
+  const auto is_below = [&stop](const std::string& folder) {
+    return folder != stop && folder != "." && (stop == "." || folder.starts_with(stop));
+  };
+  while (is_below(path)) {
     if (!disk.remove_folder(path)) return;
     path = folder_of(path);
   }

@@ -4,6 +4,7 @@
 #include "store/collect.hpp"
 #include "store/layout.hpp"
 #include "store/plain_view.hpp"
+#include "store/show_files.hpp"
 #include "store/state.hpp"
 #include "validate/sha256.hpp"
 
@@ -80,6 +81,24 @@ Result<void> unlink_from_views(Store::State& s, const Sha256Digest& digest) {
   return {};
 }
 
+/// Other programs' folders: nothing there may serve damage either. Copies there have bytes of their
+/// own and stay.
+Result<void> withdraw_links(Store& store, DamagedBlob& damaged) {
+  const Disk& disk = store.internals().disk;
+  MODELD_ASSIGN(const auto records, read_link_records(disk));
+  for (const LinkRecord& record : records) {
+    const auto root = Disk::open(record.root, disk.watcher());
+    if (!root) continue;
+    const ShownFiles files(store, *root);
+    for (const LinkedFile& file : record.files) {
+      if (file.blob != damaged.digest) continue;
+      MODELD_ASSIGN(const bool gone, files.withdraw(file));
+      if (gone) damaged.shown.push_back(file.path);
+    }
+  }
+  return {};
+}
+
 std::string concerned(const DamagedBlob& damaged) {
   std::vector<std::string> all = damaged.snapshots;
   for (const Sha256Digest& key : damaged.variants) {
@@ -87,6 +106,9 @@ std::string concerned(const DamagedBlob& damaged) {
   }
   for (const std::string& user : damaged.users) {
     all.push_back("in use: " + user);
+  }
+  for (const std::string& path : damaged.shown) {
+    all.push_back("was shown as " + path);
   }
   return fmt::format("{}", fmt::join(all, "; "));
 }
@@ -149,7 +171,9 @@ Result<Sha256Digest> hash_file(const Disk& disk, const std::string& path,
 
 bool looks_unchanged(Store& store, const Sha256Digest& digest) {
   const auto row = row_of(store, digest);
-  if (!row || !*row || (*row)->damaged) return false;
+  // In a shared store it is its owner who looks after it; here only that it is there.
+  if (row && !*row) return store.internals().shared->find_blob(digest).has_value();
+  if (!row || (*row)->damaged) return false;
   const Disk& disk = store.internals().disk;
   struct stat info {};
   const std::string path = layout::blob(digest);
@@ -181,7 +205,8 @@ Result<DamagedBlob> quarantine(Store& store, const Sha256Digest& digest, std::st
 
 Result<DamagedBlob> quarantine_locked(Store& store, const Sha256Digest& digest, std::string cause) {
   Store::State& s = store.internals();
-  DamagedBlob damaged{digest, std::move(cause), {}, {}, {}};
+  const Changed changed(s);
+  DamagedBlob damaged{digest, std::move(cause), {}, {}, {}, {}};
   MODELD_ASSIGN(damaged.users, users_of(store, {digest}));
   const std::unique_lock placing(s.placing);
   {
@@ -193,6 +218,7 @@ Result<DamagedBlob> quarantine_locked(Store& store, const Sha256Digest& digest, 
     MODELD_TRY(txn.commit());
   }
   MODELD_TRY(unlink_from_views(s, digest));
+  MODELD_TRY(withdraw_links(store, damaged));
   const std::string path = layout::blob(digest);
   if (!s.disk.exists(path)) return damaged;
   MODELD_TRY(s.disk.make_folders(layout::k_quarantine));
@@ -201,12 +227,47 @@ Result<DamagedBlob> quarantine_locked(Store& store, const Sha256Digest& digest, 
   return damaged;
 }
 
+Result<std::vector<BlobSource>> sources_of(Store& store, const Sha256Digest& digest) {
+  auto index = store.internals().reader.lock();
+  MODELD_ASSIGN(const auto rows, index->files_of(digest));
+  std::vector<BlobSource> sources;
+  for (const auto& row : rows) {
+    MODELD_ASSIGN(const auto snapshot, index->find_snapshot(row.repo, row.commit));
+    const auto* file = snapshot ? snapshot->find(row.path) : nullptr;
+    if (file == nullptr) continue;
+    // The listed id of a large file is that of its pointer; then the Hub knows it by its SHA-256.
+    const std::string pointer =
+        fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n",
+                    file->sha256.hex(), file->size);
+    const bool large = validate::git_blob_id(std::as_bytes(std::span(pointer))) == file->git_oid;
+    sources.push_back({row.repo,
+                       row.commit,
+                       {file->path, file->size, file->git_oid,
+                        large ? std::optional(file->sha256) : std::nullopt}});
+  }
+  return sources;
+}
+
+Result<std::set<Sha256Digest>> blobs_of(Store& store, const RepoId& repo, const GitOid& commit) {
+  auto index = store.internals().reader.lock();
+  std::set<Sha256Digest> blobs;
+  MODELD_ASSIGN(const auto snapshot, index->find_snapshot(repo, commit));
+  for (const SnapshotFile& file : snapshot ? snapshot->files : std::vector<SnapshotFile>{}) {
+    blobs.insert(file.sha256);
+  }
+  MODELD_ASSIGN(const auto variants, index->variants_in(repo, commit));
+  for (const Variant& variant : variants) {
+    blobs.insert(variant.result);
+  }
+  return blobs;
+}
+
 Result<std::vector<DamagedBlob>> list_damaged(Store& store) {
   auto index = store.internals().reader.lock();
   MODELD_ASSIGN(const auto blobs, index->list_damaged());
   std::vector<DamagedBlob> all;
   for (const Sha256Digest& digest : blobs) {
-    DamagedBlob damaged{digest, "it is in quarantine", {}, {}, {}};
+    DamagedBlob damaged{digest, "it is in quarantine", {}, {}, {}, {}};
     MODELD_TRY(find_concerned(*index, damaged));
     all.push_back(std::move(damaged));
   }

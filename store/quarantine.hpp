@@ -7,6 +7,7 @@
 #include "store/store.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct DamagedBlob {
   std::vector<std::string> snapshots; ///< "org/name@commit: path"
   std::vector<Sha256Digest> variants; ///< keys
   std::vector<std::string> users;     ///< leases and processes that have it open now
+  std::vector<std::string> shown;     ///< paths in other programs' folders that showed it
 };
 
 /// Whether size and time of the file are those of its row: a few microseconds.
@@ -34,6 +36,16 @@ Result<DamagedBlob> quarantine(Store& store, const Sha256Digest& digest, std::st
 
 /// The same for a caller that holds State::manifests.
 Result<DamagedBlob> quarantine_locked(Store& store, const Sha256Digest& digest, std::string cause);
+
+/// Where a blob came from, by a snapshot that lists it, damaged or not.
+struct BlobSource {
+  RepoId repo;
+  GitOid commit;
+  ListedFile file;
+};
+Result<std::vector<BlobSource>> sources_of(Store& store, const Sha256Digest& digest);
+/// Blobs of a snapshot and of what was built from it, damaged or not.
+Result<std::set<Sha256Digest>> blobs_of(Store& store, const RepoId& repo, const GitOid& commit);
 
 /// Blobs that are in quarantine or lost, and what needs them.
 Result<std::vector<DamagedBlob>> list_damaged(Store& store);

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 namespace modeld::store {
@@ -149,17 +151,21 @@ Result<BlobRow> read_blob_row(const Disk& disk, const Sha256Digest& digest) {
   return fail(Errc::corrupt, fmt::format("reading '{}': its SHA-256 is {}", path, found.hex()));
 }
 
-Result<void> rebuild_index(const Disk& disk) {
+namespace {
+
+/// Everything in one file under tmp/, on the disk.
+Result<void> write_new_index(const Disk& disk) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     MODELD_TRY(disk.unlink(std::string(k_new_index) + suffix));
   }
-  {
-    MODELD_ASSIGN(auto index,
-                  Index::open(disk.root() / k_new_index, Db::Access::read_write, disk.watcher()));
-    MODELD_TRY(Rebuild(disk, index).run());
-    // Everything into the one file that is renamed.
-    MODELD_TRY(index.db().execute("PRAGMA wal_checkpoint(TRUNCATE)"));
-  }
+  MODELD_ASSIGN(auto index,
+                Index::open(disk.root() / k_new_index, Db::Access::read_write, disk.watcher()));
+  MODELD_TRY(Rebuild(disk, index).run());
+  return index.db().execute("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+/// Nobody has the old one open.
+Result<void> replace_index(const Disk& disk) {
   MODELD_ASSIGN(const auto file, disk.open_write(k_new_index, 0644));
   MODELD_TRY(disk.sync(file, k_new_index));
   // The old log belongs to the old file; what is in it is given up with that.
@@ -168,6 +174,60 @@ Result<void> rebuild_index(const Disk& disk) {
   if (disk.exists(layout::k_index)) MODELD_TRY(disk.rename(layout::k_index, k_old_index));
   MODELD_TRY(disk.rename(k_new_index, layout::k_index));
   return disk.sync_folder(".");
+}
+
+Result<void> compare_and_copy(Index& old, const std::filesystem::path& fresh,
+                              RebuildReport& report) {
+  MODELD_ASSIGN(report.differences, old.compare(fresh));
+  return old.copy_work_to(fresh);
+}
+
+/// A connection that holds no file of ours, to put in the place of one that has to end.
+Result<Index> nowhere(const Disk& disk) {
+  return Index::open(disk.root() / layout::k_tmp / "index.none", Db::Access::read_write, nullptr);
+}
+
+/// What was open before has ended when this returns.
+Result<void> exchange(Index& index, Result<Index> next) {
+  if (!next) return fail(std::move(next).error());
+  index = std::move(*next);
+  return {};
+}
+
+} // namespace
+
+Result<void> rebuild_index(const Disk& disk) {
+  MODELD_TRY(write_new_index(disk));
+  return replace_index(disk);
+}
+
+Result<RebuildReport> rebuild_open_index(Store& store) {
+  MODELD_TRY(store.flush_uses());
+  Store::State& s = store.internals();
+  const Changed changed(s);
+  const std::lock_guard manifests(s.manifests);
+  const std::unique_lock placing(s.placing);
+  auto writer = s.writer.lock();
+  auto reader = s.reader.lock();
+  MODELD_TRY(write_new_index(s.disk));
+  RebuildReport report;
+  const auto fresh = s.disk.root() / k_new_index;
+  if (auto read = compare_and_copy(*writer, fresh, report); !read) {
+    report.unread = read.error().message;
+  }
+  const auto file = s.disk.root() / layout::k_index;
+  // Both connections end before the file is exchanged, and come back whatever happens.
+  MODELD_TRY(exchange(*reader, nowhere(s.disk)));
+  MODELD_TRY(exchange(*writer, nowhere(s.disk)));
+  const auto replaced = replace_index(s.disk);
+  MODELD_TRY(exchange(*writer, Index::open(file, Db::Access::read_write, s.options.watcher)));
+  MODELD_TRY(exchange(*reader, Index::open(file, Db::Access::read_only, nullptr)));
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    MODELD_TRY(s.disk.unlink(std::string(layout::k_tmp) + "/index.none" + suffix));
+  }
+  MODELD_TRY(replaced);
+  MODELD_ASSIGN(report.rows, writer->count_rows());
+  return report;
 }
 
 } // namespace modeld::store

@@ -24,25 +24,12 @@ Result<Disk> open_root(const ShowOptions& options, DiskWatcher* watcher) {
     return fail(Errc::invalid_argument, fmt::format("showing a model in '{}': not an absolute path",
                                                     options.root.string()));
   }
-  std::error_code ec;
-  if (!fs::exists(options.root, ec)) {
-    MODELD_ASSIGN(const auto parent, Disk::open(options.root.parent_path(), watcher));
-    MODELD_TRY(parent.make_folders(options.root.filename().string()));
+  const fs::path there = existing_ancestor(options.root);
+  if (there != options.root) {
+    MODELD_ASSIGN(const auto above, Disk::open(there, watcher));
+    MODELD_TRY(above.make_folders(options.root.lexically_relative(there).string()));
   }
   return Disk::open(options.root, watcher);
-}
-
-/// Every record, from the manifests: only they know written files and relative links.
-Result<std::vector<LinkRecord>> read_records(const Disk& disk) {
-  std::vector<LinkRecord> records;
-  if (!disk.exists(layout::k_links)) return records;
-  MODELD_ASSIGN(const auto paths, list_manifests(disk, layout::k_links, 0));
-  for (const std::string& path : paths) {
-    MODELD_ASSIGN(const auto text, disk.read_text(path, k_max_manifest));
-    auto record = LinkRecord::from_json(text);
-    if (record && layout::link_manifest(record->id) == path) records.push_back(std::move(*record));
-  }
-  return records;
 }
 
 bool lists(const LinkRecord& record, const std::string& path) {
@@ -96,17 +83,30 @@ public:
     return {};
   }
 
-private:
-  bool is_ours(const std::string& path) const {
-    return std::any_of(records_.begin(), records_.end(),
-                       [&path](const LinkRecord& record) { return lists(record, path); });
+  /// Files of the record as it was that do not belong to it any more, last made first.
+  Result<void> drop_old(const LinkRecord& previous, const LinkRecord& now) {
+    for (auto file = previous.files.rbegin(); file != previous.files.rend(); ++file) {
+      const bool kept = lists(now, file->path) ||
+                        std::any_of(records_.begin(), records_.end(), [&](const auto& other) {
+                          return other.id != now.id && lists(other, file->path);
+                        });
+      if (!kept) MODELD_TRY(files_.remove(*file));
+    }
+    return {};
   }
 
+  /// Removes what make() made in this call.
   void take_back() {
     for (auto path = made_.rbegin(); path != made_.rend(); ++path) {
       [[maybe_unused]] const auto ignored = root_.unlink(*path);
       remove_empty_folders(root_, folder_of(*path), ".");
     }
+  }
+
+private:
+  bool is_ours(const std::string& path) const {
+    return std::any_of(records_.begin(), records_.end(),
+                       [&path](const LinkRecord& record) { return lists(record, path); });
   }
 
   ShownFiles files_;
@@ -127,12 +127,15 @@ LinkRecord new_record(ShowTarget target, const ShowSubject& subject, const ShowO
                     subject.snapshot.commit,
                     options.uid,
                     now(),
+                    options.standing,
                     {}};
   for (const LinkRecord& known : records) {
     if (known.target == record.target && known.root == record.root && known.repo == record.repo &&
         known.commit == record.commit) {
       record.id = known.id;
       record.created = known.created;
+      // Asked for by hand once, it keeps what it shows.
+      record.standing = record.standing && known.standing;
     }
   }
   return record;
@@ -164,6 +167,23 @@ Result<void> forget(Store::State& s, const LinkRecord& record) {
   return s.disk.sync_folder(layout::k_links);
 }
 
+/// What was shown before stays part of the record, in front: it was made first.
+void keep_old(const LinkRecord& previous, LinkRecord& record) {
+  std::vector<LinkedFile> old;
+  for (const LinkedFile& file : previous.files) {
+    if (!lists(record, file.path)) old.push_back(file);
+  }
+  record.files.insert(record.files.begin(), old.begin(), old.end());
+}
+
+/// The record as it was before a call that failed.
+Result<void> put_back(Store::State& s, const LinkRecord& record,
+                      const std::optional<LinkRecord>& previous) {
+  if (!previous) return forget(s, record);
+  MODELD_TRY(s.disk.replace_file(layout::link_manifest(previous->id), previous->to_json(), 0644));
+  return save(s, *previous);
+}
+
 } // namespace
 
 Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subject,
@@ -171,6 +191,7 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
   Store::State& s = store.internals();
   MODELD_ASSIGN(const auto plan, plan_show(target, subject));
   const BlobHold held = store.hold(blobs_of(plan));
+  MODELD_TRY(bring_in(store, blobs_of(plan)));
   for (const Sha256Digest& blob : blobs_of(plan)) {
     MODELD_TRY(check_before_use(store, blob));
   }
@@ -178,21 +199,31 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
   ShowReport report;
   MODELD_ASSIGN(report.choice, choose_form(store, options));
   const std::lock_guard manifests(s.manifests);
-  MODELD_ASSIGN(auto records, read_records(s.disk));
+  MODELD_ASSIGN(auto records, read_link_records(s.disk));
   report.link = new_record(target, subject, options, records);
+  const auto before = std::find_if(records.begin(), records.end(), [&report](const auto& known) {
+    return known.id == report.link.id;
+  });
+  const auto previous = before == records.end() ? std::nullopt : std::optional(*before);
   Showing showing(store, root, report.choice.form, std::move(records));
   MODELD_TRY(showing.look(plan, report));
+  if (previous && !options.replace) keep_old(*previous, report.link);
   // The record comes first: after a crash it tells which files may be ours.
   MODELD_TRY(s.disk.make_folders(layout::k_links));
   MODELD_TRY(
       s.disk.replace_file(layout::link_manifest(report.link.id), report.link.to_json(), 0644));
   MODELD_TRY(save(s, report.link));
   if (auto made = showing.make(); !made) {
-    [[maybe_unused]] const auto ignored = forget(s, report.link);
+    [[maybe_unused]] const auto ignored = put_back(s, report.link, previous);
     return fail(std::move(made).error());
   }
-  if (options.reader_uid && !report.link.files.empty()) {
-    MODELD_TRY(check_reachable(report.link.files.front().path, *options.reader_uid, {}));
+  if (previous && options.replace) MODELD_TRY(showing.drop_old(*previous, report.link));
+  if (!options.reader_uid || report.link.files.empty()) return report;
+  if (auto reached = check_reachable(report.link.files.front().path, *options.reader_uid, {});
+      !reached) {
+    showing.take_back();
+    [[maybe_unused]] const auto ignored = put_back(s, report.link, previous);
+    return fail(std::move(reached).error());
   }
   return report;
 }
@@ -200,7 +231,7 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
 Result<std::vector<std::string>> hide(Store& store, std::string_view id) {
   Store::State& s = store.internals();
   const std::lock_guard manifests(s.manifests);
-  MODELD_ASSIGN(const auto records, read_records(s.disk));
+  MODELD_ASSIGN(const auto records, read_link_records(s.disk));
   const auto record = std::find_if(records.begin(), records.end(),
                                    [id](const LinkRecord& known) { return known.id == id; });
   if (record == records.end()) {
@@ -226,8 +257,24 @@ Result<std::vector<std::string>> hide(Store& store, std::string_view id) {
 }
 
 Result<std::vector<LinkRecord>> list_links(Store& store) {
+  // Each record is replaced as a whole, so nobody has to wait for a long check to end.
+  return read_link_records(store.internals().disk);
+}
+
+Result<std::size_t> mend_links(Store& store) {
   const std::lock_guard manifests(store.internals().manifests);
-  return read_records(store.internals().disk);
+  MODELD_ASSIGN(const auto records, read_link_records(store.internals().disk));
+  std::size_t mended = 0;
+  for (const LinkRecord& record : records) {
+    const auto root = Disk::open(record.root, store.internals().disk.watcher());
+    if (!root) continue; // not mounted, or gone: nothing to put anything into
+    const ShownFiles files(store, *root);
+    for (const LinkedFile& file : record.files) {
+      MODELD_ASSIGN(const bool made, files.mend(file));
+      if (made) ++mended;
+    }
+  }
+  return mended;
 }
 
 Result<std::vector<LinkProblem>> check_links(Store& store) {

@@ -43,6 +43,9 @@ struct ShowOptions {
   bool allow_symlink = true;    ///< off for readers that do not follow them, or in containers
   std::optional<std::uint32_t> reader_uid; ///< account that has to reach the files
   std::uint32_t uid = 0;                   ///< who asked
+  bool standing = false;                   ///< see LinkRecord
+  bool replace = false; ///< what the same record showed before and is not part of this goes; else
+                        ///< it stays beside it
 };
 
 /// One file of the plan: the bytes of a blob, a small text, or a relative link to another file of
@@ -81,6 +84,13 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
 Result<std::vector<std::string>> hide(Store& store, std::string_view id);
 
 Result<std::vector<LinkRecord>> list_links(Store& store);
+
+/// Makes again what is gone, or leads nowhere, where its blob is here. How many there were.
+Result<std::size_t> mend_links(Store& store);
+
+/// How the target's own program is told to open what a record shows: a folder for the Hugging Face
+/// cache and a plain folder, "hf.co/org/name:tag" for Ollama, else the paths of model files.
+std::vector<std::string> shown_names(const LinkRecord& link);
 
 struct LinkProblem {
   std::string id;

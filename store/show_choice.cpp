@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/layout.hpp"
 #include "store/show.hpp"
+#include "store/show_files.hpp"
 #include "store/state.hpp"
 
 #include <fmt/format.h>
@@ -99,10 +100,17 @@ bool may_search(const struct stat& info, std::uint32_t uid, const std::vector<st
 
 } // namespace
 
+fs::path existing_ancestor(fs::path path) {
+  std::error_code ec;
+  while (!fs::exists(path, ec) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
 Result<FormChoice> choose_form(Store& store, const ShowOptions& options) {
   Store::State& s = store.internals();
-  const fs::path folder = fs::exists(options.root) ? options.root : options.root.parent_path();
-  MODELD_ASSIGN(const auto root, Disk::open(folder, s.disk.watcher()));
+  MODELD_ASSIGN(const auto root, Disk::open(existing_ancestor(options.root), s.disk.watcher()));
   Probe probe(s.disk, root, s.temporary("probe"), ".modeld-probe");
   MODELD_TRY(probe.begin());
   std::string tried;

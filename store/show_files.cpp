@@ -157,6 +157,34 @@ std::string ShownFiles::problem(const LinkedFile& file) const {
   return text && digest_of(*text) == file.content ? "" : "its text was changed";
 }
 
+Result<bool> ShownFiles::mend(const LinkedFile& file) const {
+  if (!file.blob) return false;
+  const std::string path = relative(file.path);
+  const auto info = stat_of(root_, path, AT_SYMLINK_NOFOLLOW);
+  const bool dead = info && S_ISLNK(info->st_mode) && !stat_of(root_, path, 0);
+  if (info && !dead) return false;
+  MODELD_ASSIGN(const auto blob, store_.find_blob(*file.blob));
+  if (!blob || !store_.internals().disk.exists(layout::blob(*file.blob))) return false;
+  if (dead) MODELD_TRY(root_.unlink(path));
+  MODELD_TRY(make({path, file.blob, {}, {}}, file.form));
+  return true;
+}
+
+Result<bool> ShownFiles::withdraw(const LinkedFile& file) const {
+  if (!file.blob || (file.form != LinkForm::hardlink && file.form != LinkForm::symlink)) {
+    return false;
+  }
+  const std::string path = relative(file.path);
+  const auto there = stat_of(root_, path, 0);
+  const auto blob = stat_of(store_.internals().disk, layout::blob(*file.blob), 0);
+  if (!there || !blob || there->st_dev != blob->st_dev || there->st_ino != blob->st_ino) {
+    return false;
+  }
+  MODELD_TRY(root_.unlink(path));
+  MODELD_TRY(root_.sync_folder(folder_of(path)));
+  return true;
+}
+
 Result<bool> ShownFiles::remove(const LinkedFile& file) const {
   const std::string path = relative(file.path);
   MODELD_TRY(root_.unlink(temporary_beside(path)));

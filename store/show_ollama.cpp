@@ -74,9 +74,15 @@ std::string parameter_count_text(std::uint64_t count) {
 }
 
 OllamaModel describe_for_ollama(const GgufFacts& facts, const Sha256Digest& blob,
-                                std::uint64_t size) {
+                                std::uint64_t size,
+                                const std::optional<OllamaProjector>& projector) {
   OllamaModel model;
   boost::json::array layers{layer("model", blob, size)};
+  boost::json::array families{facts.architecture};
+  if (projector) {
+    layers.push_back(layer("projector", projector->blob, projector->size));
+    families.emplace_back(k_projector_architecture);
+  }
   const auto add = [&](std::string_view type, std::string text) {
     layers.push_back(layer(type, digest_of(text), text.size()));
     model.texts.push_back(std::move(text));
@@ -90,7 +96,7 @@ OllamaModel describe_for_ollama(const GgufFacts& facts, const Sha256Digest& blob
   const boost::json::object config{
       {"model_format", "gguf"},
       {"model_family", facts.architecture},
-      {"model_families", boost::json::array{facts.architecture}},
+      {"model_families", std::move(families)},
       {"model_type", parameter_count_text(facts.parameters)},
       {"file_type", facts.file_type.empty() ? "unknown" : facts.file_type},
       {"architecture", "amd64"},

@@ -5,6 +5,7 @@
 #include "store/gguf_facts.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,18 @@ struct OllamaModel {
   std::vector<std::string> texts; ///< config, template, parameters, licence; by their SHA-256
 };
 
+/// general.architecture of a projector: the part of a model that sees or hears.
+inline constexpr std::string_view k_projector_architecture = "clip";
+
+/// A file that belongs to a model as a layer of its own.
+struct OllamaProjector {
+  Sha256Digest blob;
+  std::uint64_t size = 0;
+};
+
 OllamaModel describe_for_ollama(const GgufFacts& facts, const Sha256Digest& blob,
-                                std::uint64_t size);
+                                std::uint64_t size,
+                                const std::optional<OllamaProjector>& projector = {});
 
 /// A prompt format that Ollama's template language can express, known by the marks that its chat
 /// template writes. Null where none of ours fits: Ollama then passes the prompt through.

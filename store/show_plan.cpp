@@ -202,19 +202,39 @@ Result<std::vector<ShownFile>> plan_ollama(const ShowSubject& subject) {
   const RepoId& repo = subject.snapshot.repo;
   const std::string place = fmt::format("manifests/hf.co/{}/{}",
                                         repo.org().empty() ? "library" : repo.org(), repo.name());
+  const auto facts_of = [&subject](const std::string& path) -> const GgufFacts* {
+    const auto at = std::find_if(subject.facts.begin(), subject.facts.end(),
+                                 [&path](const auto& known) { return known.first == path; });
+    return at == subject.facts.end() ? nullptr : &at->second;
+  };
+  const auto is_projector = [&](const Gguf& file) {
+    const auto* facts = facts_of(file.path);
+    return facts != nullptr && facts->architecture == k_projector_architecture;
+  };
+  std::optional<OllamaProjector> projector;
+  if (const auto at = std::find_if(files.begin(), files.end(), is_projector); at != files.end()) {
+    projector = OllamaProjector{at->blob, at->size};
+  }
   std::vector<ShownFile> plan;
   std::vector<ShownFile> manifests;
+  const auto add = [](std::vector<ShownFile>& files_of, ShownFile file) {
+    const bool there =
+        std::any_of(files_of.begin(), files_of.end(),
+                    [&file](const ShownFile& known) { return known.path == file.path; });
+    if (!there) files_of.push_back(std::move(file));
+  };
+  if (projector) plan.push_back({"blobs/sha256-" + projector->blob.hex(), projector->blob, {}, {}});
   for (const Gguf& file : files) {
-    const auto facts = std::find_if(subject.facts.begin(), subject.facts.end(),
-                                    [&](const auto& known) { return known.first == file.path; });
-    if (facts == subject.facts.end()) continue; // a part of a split model: Ollama loads none
-    const OllamaModel model = describe_for_ollama(facts->second, file.blob, file.size);
-    plan.push_back({"blobs/sha256-" + file.blob.hex(), file.blob, {}, {}});
+    const auto* facts = facts_of(file.path);
+    // A part of a split model has none: Ollama loads no such thing.
+    if (facts == nullptr || is_projector(file)) continue;
+    const OllamaModel model = describe_for_ollama(*facts, file.blob, file.size, projector);
+    add(plan, {"blobs/sha256-" + file.blob.hex(), file.blob, {}, {}});
     for (const std::string& layer : model.texts) {
       const auto digest = validate::sha256_of(std::as_bytes(std::span(layer)));
-      plan.push_back({"blobs/sha256-" + digest.hex(), {}, layer, {}});
+      add(plan, {"blobs/sha256-" + digest.hex(), {}, layer, {}});
     }
-    manifests.push_back({fmt::format("{}/{}", place, tag_of(file.path)), {}, model.manifest, {}});
+    add(manifests, {fmt::format("{}/{}", place, tag_of(file.path)), {}, model.manifest, {}});
   }
   if (manifests.empty()) {
     return fail(
@@ -238,6 +258,30 @@ std::optional<ShowTarget> show_target_from_slug(std::string_view text) {
     if (k_targets[i] == text) return static_cast<ShowTarget>(i);
   }
   return std::nullopt;
+}
+
+std::vector<std::string> shown_names(const LinkRecord& link) {
+  const auto target = show_target_from_slug(link.target);
+  if (target == ShowTarget::folder) return {link.root};
+  std::vector<std::string> names;
+  const std::string manifests = link.root + "/manifests/";
+  for (const LinkedFile& file : link.files) {
+    std::string name;
+    if (target == ShowTarget::huggingface) {
+      const auto at = file.path.find("/snapshots/" + link.commit.hex());
+      if (at != std::string::npos) name = file.path.substr(0, at + 11 + 40);
+    } else if (target == ShowTarget::ollama) {
+      if (!file.path.starts_with(manifests)) continue;
+      name = file.path.substr(manifests.size());
+      name[name.rfind('/')] = ':';
+    } else if (file.blob) {
+      name = file.path;
+    }
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
 }
 
 Result<std::vector<ShownFile>> plan_show(ShowTarget target, const ShowSubject& subject) {

@@ -10,8 +10,8 @@
 
 namespace modeld::store {
 
-/// A thread that works on one span while its owner does something else with the same bytes: hashing
-/// beside writing. Nothing is copied; the bytes must stay until wait() returns.
+/// A thread that works on one span while its owner does something else with the same bytes: writing
+/// beside hashing. Nothing is copied; the bytes must stay until wait() returns.
 class SideWorker {
 public:
   using Work = std::function<void(std::span<const std::byte>)>;

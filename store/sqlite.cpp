@@ -12,6 +12,9 @@ namespace modeld::store {
 namespace {
 
 constexpr int k_busy_timeout_ms = 5000;
+constexpr const char* k_rebuild_hint =
+    "modelctl fsck --rebuild makes a new index out of the manifests; where the daemon does not "
+    "start, modeld --rebuild-index does";
 
 Errc code_of(int primary) {
   switch (primary) {
@@ -43,7 +46,7 @@ Error from_sqlite(sqlite3* db, int code, std::string_view doing) {
   const char* text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
   Error error{code_of(code & 0xFF), fmt::format("{}: {}", doing, text), {}, {}, 0};
   if (db != nullptr) error.sys = sqlite3_system_errno(db);
-  if (error.code == Errc::corrupt) error.hint = "run modelctl fsck --rebuild";
+  if (error.code == Errc::corrupt) error.hint = k_rebuild_hint;
   return error;
 }
 
@@ -175,6 +178,13 @@ Db& Db::operator=(Db&& other) noexcept {
 Db::~Db() {
   statements_.clear();
   sqlite3_close(handle_);
+}
+
+Result<std::unique_ptr<Stmt>> Db::prepare(const std::string& sql) {
+  sqlite3_stmt* prepared = nullptr;
+  const int code = sqlite3_prepare_v3(handle_, sql.c_str(), -1, 0, &prepared, nullptr);
+  if (code == SQLITE_OK) return std::make_unique<Stmt>(handle_, prepared);
+  return fail(from_sqlite(handle_, code, fmt::format("preparing '{}'", sql)));
 }
 
 Query Db::query(const char* sql) {

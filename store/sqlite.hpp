@@ -128,6 +128,8 @@ public:
 
   /// `sql` must be a literal: prepared once and kept by its address.
   Query query(const char* sql);
+  /// A statement of its own, for text that is no literal. Ends before the Db does.
+  Result<std::unique_ptr<Stmt>> prepare(const std::string& sql);
   /// Any number of statements, without rows.
   Result<void> execute(const std::string& sql);
   std::int64_t changes() const;

@@ -5,6 +5,7 @@
 #include "store/disk.hpp"
 #include "store/index.hpp"
 #include "store/root_lock.hpp"
+#include "store/shared_roots.hpp"
 #include "store/store.hpp"
 
 #include <atomic>
@@ -71,12 +72,26 @@ struct Store::State {
   /// Changes of manifests, one at a time: file and row stay in step.
   std::mutex manifests;
 
+  std::unique_ptr<SharedRoots> shared; ///< never null once the store is open
   std::shared_ptr<SpaceLedger> ledger = std::make_shared<SpaceLedger>();
   std::shared_ptr<BlobHold::Table> holds = std::make_shared<BlobHold::Table>();
   Guarded<std::set<std::string, std::less<>>> active_partials;
   Guarded<std::map<Sha256Digest, UnixTime>> uses;
   Guarded<std::vector<Lease>> connection_leases;
   std::atomic<std::uint64_t> next_temporary{0};
+  std::atomic<std::uint64_t> generation{1};
+};
+
+/// Counts a change, whatever comes of it, when it is over.
+class Changed {
+public:
+  explicit Changed(Store::State& state) : state_(state) {}
+  ~Changed() { ++state_.generation; }
+  Changed(const Changed&) = delete;
+  Changed& operator=(const Changed&) = delete;
+
+private:
+  Store::State& state_;
 };
 
 /// 32 random hexadecimal digits.

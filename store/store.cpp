@@ -241,10 +241,12 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
   if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
   MODELD_ASSIGN(auto reader, Index::open(file, Db::Access::read_only, nullptr));
+  MODELD_ASSIGN(auto shared, SharedRoots::open(options.shared_roots));
   fill_reserve(disk, options.reserve_file);
-  return std::make_unique<Store>(std::make_unique<State>(std::move(disk), std::move(lock),
-                                                         std::move(*id), std::move(options),
-                                                         std::move(writer), std::move(reader)));
+  auto state = std::make_unique<State>(std::move(disk), std::move(lock), std::move(*id),
+                                       std::move(options), std::move(writer), std::move(reader));
+  state->shared = std::move(shared);
+  return std::make_unique<Store>(std::move(state));
 }
 
 Store::~Store() {
@@ -262,13 +264,22 @@ const std::string& Store::id() const {
   return state_->id;
 }
 
+std::uint64_t Store::generation() const {
+  return state_->generation.load();
+}
+
 // ---- blobs
 
 Result<std::optional<BlobInfo>> Store::find_blob(const Sha256Digest& digest) const {
-  auto index = state_->reader.lock();
-  MODELD_ASSIGN(const auto row, index->find_blob(digest));
-  if (!row || row->damaged) return std::nullopt;
-  return row->info;
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(const auto row, index->find_blob(digest));
+    if (row && !row->damaged) return row->info;
+    if (row) return std::nullopt;
+  }
+  const auto place = state_->shared->find_blob(digest);
+  if (!place) return std::nullopt;
+  return BlobInfo{digest, place->size, std::nullopt};
 }
 
 Result<std::optional<BlobInfo>> Store::find_blob(const GitOid& content) const {
@@ -279,6 +290,9 @@ Result<std::optional<BlobInfo>> Store::find_blob(const GitOid& content) const {
 }
 
 fs::path Store::blob_path(const Sha256Digest& digest) const {
+  if (!state_->shared->empty() && !state_->disk.exists(layout::blob(digest))) {
+    if (const auto place = state_->shared->find_blob(digest)) return place->path;
+  }
   return root() / layout::blob(digest);
 }
 
@@ -335,6 +349,11 @@ Result<Usage> Store::usage() const {
   }
   return Usage{info.f_blocks * info.f_frsize, info.f_bavail * info.f_frsize,
                state_->ledger->reserved.load()};
+}
+
+Result<std::uint64_t> Store::stored_bytes() const {
+  auto index = state_->reader.lock();
+  return index->blob_bytes();
 }
 
 void Store::refill_reserve() {

@@ -31,7 +31,9 @@ struct StoreOptions {
   std::uint32_t blob_mode = 0444;
   std::uint32_t folder_mode = 0755; ///< whatever the umask is; an inherited group bit stays
   bool rebuild_index = false;       ///< make a new index out of the manifests first
-  DiskWatcher* watcher = nullptr;   ///< sees every write; tests inject faults here
+  /// Other stores, read only, in which to look for what this one has not.
+  std::vector<std::filesystem::path> shared_roots;
+  DiskWatcher* watcher = nullptr; ///< sees every write; tests inject faults here
 };
 
 /// Keeps blobs from collection while it lives. Movable, any thread.
@@ -64,6 +66,9 @@ public:
 
   const std::filesystem::path& root() const;
   const std::string& id() const; ///< of the marker, 32 hexadecimal digits
+  /// Another number after every change of snapshots, refs, readers or variants, and after damage:
+  /// an answer that was made of them is good while it stays the same.
+  std::uint64_t generation() const;
 
   // ---- blobs
   Result<std::unique_ptr<Ingest>> begin_ingest(Expected expected);
@@ -85,7 +90,8 @@ public:
   /// no_space with `needed`, `free`, `reserved` (bytes) in the details.
   Result<std::shared_ptr<SpaceReservation>> reserve_space(std::uint64_t bytes);
   Result<Usage> usage() const;
-  void refill_reserve(); ///< after a collection that needed it
+  Result<std::uint64_t> stored_bytes() const; ///< of all blobs
+  void refill_reserve();                      ///< after a collection that needed it
 
   // ---- snapshots
   /// All blobs must be there (not_found names the first that is not). Manifest, view folder, row.

@@ -94,11 +94,13 @@ tl::unexpected<Error> no_such_snapshot(const RepoId& repo, const GitOid& commit)
 Result<void> Store::publish_snapshot(const Snapshot& snapshot) {
   MODELD_TRY(check_files(snapshot));
   State& s = *state_;
+  const Changed changed(s);
   std::vector<Sha256Digest> digests;
   for (const SnapshotFile& file : snapshot.files) {
     digests.push_back(file.sha256);
   }
-  const BlobHold held = hold(std::move(digests));
+  const BlobHold held = hold(digests);
+  MODELD_TRY(bring_in(*this, digests));
   const std::lock_guard manifests(s.manifests);
   std::vector<Variant> variants;
   bool listed = false;
@@ -131,7 +133,7 @@ Result<std::optional<Snapshot>> Store::find_snapshot(const RepoId& repo,
                                                      const GitOid& commit) const {
   auto index = state_->reader.lock();
   MODELD_ASSIGN(const auto info, index->snapshot_info(repo, commit));
-  if (!info) return std::nullopt;
+  if (!info) return state_->shared->find_snapshot(repo, commit);
   if (info->damaged) {
     return fail(Errc::corrupt,
                 fmt::format("opening '{}': a blob of it is damaged", full_name(repo, commit)),
@@ -144,12 +146,29 @@ Result<std::optional<Snapshot>> Store::find_snapshot(const RepoId& repo,
 }
 
 Result<std::vector<SnapshotInfo>> Store::list_snapshots() const {
-  auto index = state_->reader.lock();
-  return index->list_snapshots();
+  std::vector<SnapshotInfo> all;
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(all, index->list_snapshots());
+  }
+  const std::size_t own = all.size();
+  for (SnapshotInfo& info : state_->shared->list_snapshots()) {
+    const bool known = std::any_of(all.begin(), all.end(), [&info](const SnapshotInfo& other) {
+      return other.repo == info.repo && other.commit == info.commit;
+    });
+    if (!known) all.push_back(std::move(info));
+  }
+  if (all.size() > own) {
+    std::sort(all.begin(), all.end(), [](const SnapshotInfo& a, const SnapshotInfo& b) {
+      return std::pair(a.repo, a.commit) < std::pair(b.repo, b.commit);
+    });
+  }
+  return all;
 }
 
 Result<void> Store::remove_snapshot(const RepoId& repo, const GitOid& commit) {
   State& s = *state_;
+  const Changed changed(s);
   const std::lock_guard manifests(s.manifests);
   std::vector<Variant> variants;
   {
@@ -182,7 +201,11 @@ Result<void> Store::remove_snapshot(const RepoId& repo, const GitOid& commit) {
 }
 
 std::filesystem::path Store::snapshot_folder(const RepoId& repo, const GitOid& commit) const {
-  return root() / layout::view(repo, commit);
+  const std::string view = layout::view(repo, commit);
+  if (!state_->shared->empty() && !state_->disk.exists(layout::snapshot_manifest(repo, commit))) {
+    if (const auto path = state_->shared->find_path(view)) return *path;
+  }
+  return root() / view;
 }
 
 Result<std::unique_ptr<FileSet>> Store::snapshot_files(const Snapshot& snapshot) {
@@ -213,6 +236,7 @@ namespace {
 /// Changes a repository's record: file, then row. The caller holds State::manifests.
 template <class Change>
 Result<void> change_repo(Store::State& s, const RepoId& repo, Change change) {
+  const Changed changed(s);
   RepoRow row{repo, repo, false, {}, {}};
   {
     auto index = s.reader.lock();
@@ -252,8 +276,12 @@ Result<void> Store::record_ref(const Ref& ref) {
 }
 
 Result<std::optional<Ref>> Store::find_ref(const RepoId& repo, std::string_view revision) const {
-  auto index = state_->reader.lock();
-  return index->find_ref(repo, revision);
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(auto ref, index->find_ref(repo, revision));
+    if (ref) return ref;
+  }
+  return state_->shared->find_ref(repo, revision);
 }
 
 Result<std::vector<Ref>> Store::list_refs() const {
@@ -263,6 +291,13 @@ Result<std::vector<Ref>> Store::list_refs() const {
   for (const RepoId& repo : repos) {
     MODELD_ASSIGN(const auto row, index->find_repo(repo));
     if (row) refs.insert(refs.end(), row->refs.begin(), row->refs.end());
+  }
+  const auto own = static_cast<std::ptrdiff_t>(refs.size());
+  for (Ref& ref : state_->shared->list_refs()) {
+    const bool known = std::any_of(refs.begin(), refs.begin() + own, [&ref](const Ref& other) {
+      return other.repo == ref.repo && other.revision == ref.revision;
+    });
+    if (!known) refs.push_back(std::move(ref));
   }
   return refs;
 }
@@ -279,8 +314,15 @@ Result<void> Store::record_access(const RepoId& repo, bool gated,
 }
 
 Result<bool> Store::may_read(const RepoId& repo, std::uint32_t uid) const {
-  auto index = state_->reader.lock();
-  return index->may_read(repo, uid);
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(const bool allowed, index->may_read(repo, uid));
+    if (!allowed || state_->shared->empty()) return allowed;
+    MODELD_ASSIGN(const auto row, index->find_repo(repo));
+    if (row) return allowed;
+  }
+  const auto row = state_->shared->find_repo(repo);
+  return !row || !row->gated || std::binary_search(row->users.begin(), row->users.end(), uid);
 }
 
 } // namespace modeld::store

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace modeld::store {
 namespace {
 
@@ -32,6 +34,7 @@ Result<void> check_result(Index& index, const Variant& variant) {
 
 Result<void> Store::publish_variant(const Variant& variant) {
   State& s = *state_;
+  const Changed changed(s);
   MODELD_TRY(check_repo_path(variant.file_name));
   const BlobHold held = hold({variant.result});
   const std::lock_guard manifests(s.manifests);
@@ -59,7 +62,7 @@ Result<void> Store::publish_variant(const Variant& variant) {
 Result<std::optional<Variant>> Store::find_variant(const Sha256Digest& key) const {
   auto index = state_->reader.lock();
   MODELD_ASSIGN(auto variant, index->find_variant(key));
-  if (!variant) return std::nullopt;
+  if (!variant) return state_->shared->find_variant(key);
   MODELD_ASSIGN(const auto blob, index->find_blob(variant->result));
   // A damaged result counts as not built: the next request builds it again.
   if (!blob || blob->damaged) return std::nullopt;
@@ -73,24 +76,29 @@ Result<std::optional<Variant>> Store::find_variant(const RepoId& repo, const Git
     auto index = state_->reader.lock();
     MODELD_ASSIGN(key, index->find_variant_key(repo, commit, recipe, k_converter_version));
   }
-  if (!key) return std::nullopt;
+  if (!key) return state_->shared->find_variant(repo, commit, recipe, k_converter_version);
   return find_variant(*key);
 }
 
 Result<std::vector<Variant>> Store::list_variants() const {
-  auto index = state_->reader.lock();
-  MODELD_ASSIGN(const auto keys, index->list_variant_keys());
   std::vector<Variant> variants;
-  variants.reserve(keys.size());
-  for (const Sha256Digest& key : keys) {
-    MODELD_ASSIGN(auto variant, index->find_variant(key));
-    if (variant) variants.push_back(std::move(*variant));
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(variants, index->list_variants());
+  }
+  const auto own = static_cast<std::ptrdiff_t>(variants.size());
+  for (Variant& variant : state_->shared->list_variants()) {
+    const bool known =
+        std::any_of(variants.begin(), variants.begin() + own,
+                    [&variant](const Variant& other) { return other.key == variant.key; });
+    if (!known) variants.push_back(std::move(variant));
   }
   return variants;
 }
 
 Result<void> Store::remove_variant(const Sha256Digest& key) {
   State& s = *state_;
+  const Changed changed(s);
   const std::lock_guard manifests(s.manifests);
   std::optional<Variant> variant;
   bool shown_by_snapshot = false;
@@ -113,7 +121,11 @@ Result<void> Store::remove_variant(const Sha256Digest& key) {
 }
 
 std::filesystem::path Store::variant_path(const Variant& variant) const {
-  return snapshot_folder(variant.repo, variant.commit) / variant.file_name;
+  const std::string path = layout::view(variant.repo, variant.commit) + '/' + variant.file_name;
+  if (!state_->shared->empty() && !state_->disk.exists(path)) {
+    if (const auto shared = state_->shared->find_path(path)) return *shared;
+  }
+  return root() / path;
 }
 
 } // namespace modeld::store

@@ -125,6 +125,8 @@ Result<Lease> Store::grant_lease(const Sha256Digest& blob, LeaseHolder holder, s
                             holder.deadline, lease.created));
   }
   auto index = state_->writer.lock();
+  MODELD_ASSIGN(const auto row, index->find_blob(blob));
+  if (!row) return lease; // in a shared store, from which nothing of ours collects
   MODELD_TRY(index->put_lease({lease, boot_id()}));
   return lease;
 }

@@ -5,6 +5,8 @@
 #include "store/layout.hpp"
 #include "store/manifests.hpp"
 #include "store/quarantine.hpp"
+#include "store/rebuild.hpp"
+#include "store/show.hpp"
 #include "store/sqlite.hpp"
 #include "tests/store/fixture.hpp"
 
@@ -40,6 +42,17 @@ public:
     REQUIRE(store->publish_variant(built()));
     REQUIRE(store->record_ref({RepoId{"org/Name"}, "main", commit_of('1'), RepoId{"org/Name"}, 7}));
     REQUIRE(store->put_pin({"prod", RepoId{"org/Name"}, commit_of('1'), {built().recipe}, 0, 5}));
+  }
+
+  /// Shows the model in another program's folder; the record's id.
+  std::string link() {
+    ShowOptions options;
+    options.root = dir / "shown";
+    options.form = LinkForm::hardlink;
+    const auto report =
+        show(*store, ShowTarget::folder, ShowSubject{model(), {built()}, {}, {}}, options);
+    REQUIRE(report);
+    return report->link.id;
   }
 
   fs::path at(const std::string& path) const { return store->root() / path; }
@@ -213,6 +226,44 @@ std::vector<Damage> damages() {
       {"FS-31", "a snapshot's sums are wrong",
        [](Subject& s) { s.sql("UPDATE snapshots SET bytes = 1"); }},
       {"FS-32", "the marker was removed", [](Subject& s) { fs::remove(s.at("modeld.id")); }},
+      {"FS-33", "a shown file was removed",
+       [](Subject& s) {
+         s.link();
+         fs::remove(s.dir / "shown/sub/weights");
+       }},
+      {"FS-33", "a shown file was replaced by a link that leads nowhere",
+       [](Subject& s) {
+         s.link();
+         fs::remove(s.dir / "shown/config.json");
+         fs::create_symlink("nowhere", s.dir / "shown/config.json");
+       }},
+      {"FS-33", "somebody saved over a shown file",
+       [](Subject& s) {
+         s.link();
+         fs::remove(s.dir / "shown/config.json");
+         write_file(s.dir / "shown/config.json", "mine");
+       },
+       false},
+      {"FS-33", "the folder of a link is gone",
+       [](Subject& s) {
+         s.link();
+         fs::remove_all(s.dir / "shown");
+       },
+       false},
+      {"FS-34", "a link's record was removed",
+       [](Subject& s) { fs::remove(s.at(layout::link_manifest(s.link()))); }},
+      {"FS-34", "a link's record was cut short",
+       [](Subject& s) { write_file(s.at(layout::link_manifest(s.link())), "{"); }},
+      {"FS-34", "a link's rows were lost",
+       [](Subject& s) {
+         s.link();
+         s.sql("DELETE FROM links; DELETE FROM link_files;");
+       }},
+      {"FS-34", "a foreign file lies among the links",
+       [](Subject& s) {
+         s.link();
+         write_file(s.at("links/notes.json"), "x");
+       }},
   };
 }
 
@@ -234,7 +285,8 @@ std::vector<std::string> row_dump(const fs::path& index) {
         "SELECT hex(key)||path||hex(digest) FROM variant_sources ORDER BY 1",
         "SELECT name||repo||hex(commit_id)||uid||created FROM pins ORDER BY 1",
         "SELECT name||recipe FROM pin_recipes ORDER BY 1",
-        "SELECT id||target||root||repo||hex(commit_id)||uid||created FROM links ORDER BY 1",
+        "SELECT id||target||root||repo||hex(commit_id)||uid||created||standing FROM links ORDER BY "
+        "1",
         "SELECT id||path||hex(digest)||form FROM link_files ORDER BY 1"}) {
     auto query = db->query(sql);
     for (;;) {
@@ -314,6 +366,7 @@ TEST_CASE("Store::open rebuilds an index that equals the old one, row for row",
   Subject subject;
   REQUIRE(subject.store->record_access(RepoId{"org/Name"}, true, 1000));
   REQUIRE(ingest(*subject.store, "unnamed"));
+  subject.link();
   const Files one{{"a", "x"}};
   REQUIRE(pull(*subject.store, snapshot_of("gpt2", '2', one), one));
   const auto index = subject.at(layout::k_index);
@@ -333,6 +386,64 @@ TEST_CASE("Store::open rebuilds an index that equals the old one, row for row",
   CHECK(row_dump(index) == before);
   check_invariants(*store);
   CHECK(fsck(*store, {}, nullptr)->clean());
+}
+
+TEST_CASE("S4 an index is made again while the store is open, equal to the old one row for row",
+          "[store][fsck][rebuild][S4]") {
+  Subject subject;
+  subject.link();
+  REQUIRE(subject.store->record_access(RepoId{"org/Name"}, true, 1000));
+  JobRecord job;
+  job.id = "j1";
+  job.kind = "pull";
+  REQUIRE(subject.store->put_job(job));
+  REQUIRE(subject.store->grant_lease(
+      sha("wwww"), {LeaseHolder::Kind::deadline, 0, 0, 0, now() + 99}, 0, "test"));
+  subject.store->touch(sha("wwww"));
+  const auto before = row_dump(subject.at(layout::k_index));
+  const auto report = rebuild_open_index(*subject.store);
+  if (!report) FAIL(report.error().message);
+  CHECK(report->differences.empty());
+  CHECK(report->unread.empty());
+  CHECK(report->rows == before.size());
+  CHECK(row_dump(subject.at(layout::k_index)) == before);
+  CHECK(*subject.store->find_job("j1") == job);
+  CHECK(subject.store->list_leases()->size() == 1);
+  CHECK(subject.store->list_snapshots()->front().used > 0);
+  REQUIRE(ingest(*subject.store, "goes on"));
+  check_invariants(*subject.store);
+}
+
+TEST_CASE("S4 a rebuild tells in which table the old index was wrong",
+          "[store][fsck][rebuild][S4]") {
+  Subject subject;
+  subject.sql("UPDATE variants SET build_ms = 77; DELETE FROM pin_recipes;");
+  const auto report = rebuild_open_index(*subject.store);
+  REQUIRE(report);
+  REQUIRE(report->differences.size() == 2);
+  CHECK(report->differences[0].table == "variants");
+  CHECK(report->differences[0].only_here == 1);
+  CHECK(report->differences[0].only_there == 1);
+  CHECK(report->differences[1].table == "pin_recipes");
+  CHECK(report->differences[1].only_there == 1);
+  CHECK(fsck(*subject.store, {}, nullptr)->clean());
+}
+
+TEST_CASE("S1 a quarantined blob is taken out of other programs' folders, and comes back repaired",
+          "[store][scrub][show][S1][E08]") {
+  Subject subject;
+  subject.link();
+  const auto shown = subject.dir / "shown/sub/weights";
+  subject.change(shown, "wVww");
+  const auto report = scrub(*subject.store, {}, nullptr);
+  REQUIRE(report);
+  REQUIRE(report->damaged.size() == 1);
+  CHECK(report->damaged[0].shown == std::vector<std::string>{shown.string()});
+  CHECK_FALSE(fs::exists(shown));
+  REQUIRE(ingest(*subject.store, "wwww"));
+  CHECK(*mend_links(*subject.store) == 1);
+  CHECK(read_file(shown) == "wwww");
+  CHECK(check_links(*subject.store)->empty());
 }
 
 TEST_CASE("Store::open rebuilds what is damaged as damaged", "[store][fsck][rebuild]") {

@@ -99,6 +99,40 @@ TEST_CASE("show writes a Hugging Face cache as huggingface_hub does",
   CHECK(check_links(*s.store)->empty());
 }
 
+TEST_CASE("show adds to what one place shows of a model, and replaces it where that is asked for",
+          "[store][show]") {
+  Subject s;
+  REQUIRE(ingest(*s.store, "other gguf"));
+  const auto other = variant_of(s.subject.snapshot, "Q8_0", "other gguf");
+  REQUIRE(s.store->publish_variant(other));
+  REQUIRE(show(*s.store, ShowTarget::models_dir, s.subject, s.options));
+  s.subject.variants = {other};
+  const auto both = show(*s.store, ShowTarget::models_dir, s.subject, s.options);
+  REQUIRE(both);
+  CHECK(paths_below(s.options.root) ==
+        std::vector<std::string>{"Name-Q4_K_M.gguf", "Name-Q8_0.gguf"});
+  CHECK(both->link.files.size() == 2);
+  s.options.replace = true;
+  const auto one = show(*s.store, ShowTarget::models_dir, s.subject, s.options);
+  REQUIRE(one);
+  CHECK(paths_below(s.options.root) == std::vector<std::string>{"Name-Q8_0.gguf"});
+  CHECK(list_links(*s.store)->size() == 1);
+  REQUIRE(hide(*s.store, one->link.id));
+  CHECK(fs::is_empty(s.options.root));
+  check_invariants(*s.store);
+}
+
+TEST_CASE("hide leaves no empty folders behind", "[store][show]") {
+  Subject s;
+  const auto report = show(*s.store, ShowTarget::huggingface, s.subject, s.options);
+  REQUIRE(report);
+  fs::create_directories(s.options.root / "models--org--Name/mine");
+  REQUIRE(hide(*s.store, report->link.id));
+  CHECK(fs::exists(s.options.root / "models--org--Name/mine"));
+  CHECK_FALSE(fs::exists(s.options.root / "models--org--Name/snapshots"));
+  CHECK_FALSE(fs::exists(s.options.root / "models--org--Name/blobs"));
+}
+
 TEST_CASE("E01 three consumers on one file system use no blocks again", "[store][show][E01]") {
   Subject s;
   const std::string big(1U << 20, 'x');
