@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/blob_access.hpp"
 
+#include "store/quarantine.hpp"
+
+#include <boost/json.hpp>
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -74,6 +77,22 @@ Result<store::BlobInfo> require_blob(const store::Store& store, std::string_view
     if (owner != Belongs::to_closed) return *blob;
   }
   return fail(Errc::not_found, fmt::format("looking for blob '{}': there is none", digest.hex()));
+}
+
+Result<void> require_unchanged(Services& services, const store::BlobInfo& blob) {
+  if (store::looks_unchanged(services.store, blob.sha256)) return {};
+  JobRequest request;
+  request.kind = "scrub";
+  request.ref = "scrub";
+  request.key = "scrub what was changed";
+  request.detail = {{"changed_only", true}};
+  request.by_client = false;
+  MODELD_ASSIGN(const auto job, services.jobs.submit(std::move(request)));
+  return fail(Errc::busy,
+              fmt::format("opening blob {}: its file was changed, job '{}' looks whether it still "
+                          "is what it was",
+                          blob.sha256.hex(), job->id()),
+              "try again in a moment");
 }
 
 Result<Descriptor> open_blob(const store::Store& store, const store::BlobInfo& blob) {

@@ -6,6 +6,7 @@
 #include "daemon/worker_process.hpp"
 #include "schema/json.hpp"
 #include "schema/version.hpp"
+#include "store/quarantine.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -47,7 +48,10 @@ public:
     for (const SnapshotFile& file : snapshot_.files) {
       sources.push_back(file.sha256);
     }
-    const auto held = services_.store.hold(std::move(sources));
+    const auto held = services_.store.hold(sources);
+    for (const Sha256Digest& source : sources) {
+      MODELD_TRY(store::check_before_use(services_.store, source));
+    }
     WorkerRequest request = snapshot_request(services_, snapshot_);
     request.task = WorkerRequest::Task::build;
     request.recipe = recipe_;

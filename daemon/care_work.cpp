@@ -4,6 +4,7 @@
 #include "daemon/request_body.hpp"
 #include "store/fsck.hpp"
 #include "store/quarantine.hpp"
+#include "store/rebuild.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -38,11 +39,13 @@ object damaged_json(const store::DamagedBlob& blob) {
   for (const std::string& name : blob.users) {
     users.emplace_back(name);
   }
-  return {{"blob", blob.digest.hex()},
-          {"cause", blob.cause},
-          {"snapshots", std::move(snapshots)},
-          {"variants", blob.variants.size()},
-          {"users", std::move(users)}};
+  array shown;
+  for (const std::string& path : blob.shown) {
+    shown.emplace_back(path);
+  }
+  return {{"blob", blob.digest.hex()},         {"cause", blob.cause},
+          {"snapshots", std::move(snapshots)}, {"variants", blob.variants.size()},
+          {"users", std::move(users)},         {"shown", std::move(shown)}};
 }
 
 Result<std::optional<std::int64_t>> seconds(const object& body, std::string_view name) {
@@ -99,7 +102,28 @@ Result<object> run_gc(Services& services, Job& job) {
   return object{{"plan", plan_json(plan, k_most_items)}};
 }
 
+namespace {
+
+object rebuild_json(const store::RebuildReport& report) {
+  array differences;
+  for (const auto& table : report.differences) {
+    differences.push_back(object{
+        {"table", table.table}, {"only_old", table.only_here}, {"only_new", table.only_there}});
+  }
+  return {
+      {"rows", report.rows}, {"unread", report.unread}, {"differences", std::move(differences)}};
+}
+
+} // namespace
+
 Result<object> run_fsck(Services& services, Job& job) {
+  object answer;
+  MODELD_ASSIGN(const bool rebuild, optional_flag(job.detail(), "rebuild"));
+  if (rebuild) {
+    job.begin_phase("rebuilding");
+    MODELD_ASSIGN(const auto report, store::rebuild_open_index(services.store));
+    answer["rebuilt"] = rebuild_json(report);
+  }
   store::FsckOptions options;
   MODELD_ASSIGN(options.repair, optional_flag(job.detail(), "repair"));
   MODELD_ASSIGN(options.deep, optional_flag(job.detail(), "deep"));
@@ -114,9 +138,13 @@ Result<object> run_fsck(Services& services, Job& job) {
                               {"remedy", finding.remedy},
                               {"repaired", finding.repaired}});
   }
-  return object{{"clean", report.clean()},         {"blobs", report.blobs},
-                {"snapshots", report.snapshots},   {"variants", report.variants},
-                {"found", report.findings.size()}, {"findings", std::move(findings)}};
+  answer["clean"] = report.clean();
+  answer["blobs"] = report.blobs;
+  answer["snapshots"] = report.snapshots;
+  answer["variants"] = report.variants;
+  answer["found"] = report.findings.size();
+  answer["findings"] = std::move(findings);
+  return answer;
 }
 
 Result<object> run_scrub(Services& services, Job& job) {

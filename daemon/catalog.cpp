@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/catalog.hpp"
 
+#include "store/quarantine.hpp"
+
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -64,6 +66,17 @@ Result<Snapshot> require_snapshot(const store::Store& store, const ModelRef& ref
   return fail(Errc::not_found, fmt::format("looking for '{}': no such snapshot is here", ref.str()),
               fmt::format("modelctl pull {} fetches it; modelctl ls shows what is here",
                           ModelRef{ref.repo, ref.revision, {}}.str()));
+}
+
+Result<std::optional<Snapshot>> find_sound(store::Store& store, const Place& place) {
+  auto snapshot = store.find_snapshot(place.repo, place.commit);
+  if (!snapshot && snapshot.error().code == Errc::corrupt) return std::optional<Snapshot>{};
+  if (!snapshot) return fail(std::move(snapshot).error());
+  if (!*snapshot) return std::optional<Snapshot>{};
+  for (const SnapshotFile& file : (*snapshot)->files) {
+    if (!store::looks_unchanged(store, file.sha256)) return std::optional<Snapshot>{};
+  }
+  return std::move(*snapshot);
 }
 
 bool is_admin(const Peer& peer) {

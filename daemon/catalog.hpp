@@ -28,6 +28,10 @@ Result<std::optional<Place>> find_place(const store::Store& store, const ModelRe
 /// The same for what must be here. not_found says how to get it.
 Result<Snapshot> require_snapshot(const store::Store& store, const ModelRef& ref);
 
+/// A snapshot whose files are all as they were when they were proved, by size and time; nothing
+/// where it is not here, or damaged, or changed (then a job looks closer).
+Result<std::optional<Snapshot>> find_sound(store::Store& store, const Place& place);
+
 /// Root, and whoever runs the daemon.
 bool is_admin(const Peer& peer);
 /// Content that needed a token is only for those who showed one (design rule 5).

@@ -63,6 +63,20 @@ Error error_of(int status, std::string_view body) {
   return broken(fmt::format("status {} without a reason", status));
 }
 
+// Reads the rest of an answer whose head says that there will be no stream.
+Error refusal(UnixConnection& connection, Parser& parser, const std::string& text,
+              const Interrupt& interrupt) {
+  parser.eager(true);
+  boost::beast::error_code ec;
+  if (!text.empty()) parser.put(boost::asio::buffer(text), ec);
+  if (!parser.is_done()) {
+    auto rest = read_until(connection, parser, interrupt.descriptor(),
+                           [&parser] { return parser.is_done(); });
+    if (!rest) return std::move(rest).error();
+  }
+  return error_of(static_cast<int>(parser.get().result_int()), parser.get().body());
+}
+
 // Takes the lines of one event (WHATWG HTML, server-sent events) out of the front of `text`.
 std::optional<std::string> take_event(std::string& text) {
   const auto end = text.find("\n\n");
@@ -154,6 +168,10 @@ Result<Client::Answer> Client::remove(std::string_view path) {
   return ask("DELETE", path, nullptr);
 }
 
+Result<Client::Answer> Client::remove(std::string_view path, const boost::json::object& body) {
+  return ask("DELETE", path, &body);
+}
+
 Result<Client::Answer> Client::post(std::string_view path, const boost::json::object& body) {
   return ask("POST", path, &body);
 }
@@ -168,6 +186,33 @@ Result<std::string> Client::text(std::string_view path) {
   return std::move(got.second);
 }
 
+Result<void> Client::stream(
+    std::string_view path, const Interrupt& interrupt,
+    const std::function<Result<void>(std::string_view piece, std::uint64_t total)>& take) {
+  MODELD_ASSIGN(auto socket, UnixConnection::open(socket_));
+  MODELD_TRY(socket.write(head("GET", path, 0, "Connection: close\r\n")));
+  Parser parser;
+  parser.header_limit(k_max_head);
+  parser.body_limit(boost::none);
+  MODELD_ASSIGN(std::string text, read_until(socket, parser, interrupt.descriptor(),
+                                             [&parser] { return parser.is_header_done(); }));
+  if (parser.get().result_int() != 200) return fail(refusal(socket, parser, text, interrupt));
+  const std::uint64_t total = parser.content_length().value_or(0);
+  std::uint64_t left = total;
+  std::string_view piece = text;
+  while (left > 0) {
+    if (piece.empty()) {
+      MODELD_ASSIGN(piece, socket.read(interrupt.descriptor()));
+      if (piece.empty()) return fail(went_away());
+    }
+    if (piece.size() > left) return fail(broken("it is longer than it said"));
+    MODELD_TRY(take(piece, total));
+    left -= piece.size();
+    piece = {};
+  }
+  return {};
+}
+
 Result<void> Client::events(std::string_view job, std::uint64_t after, const Interrupt& interrupt,
                             const std::function<bool(const Event&)>& on_event) {
   MODELD_ASSIGN(auto socket, UnixConnection::open(socket_));
@@ -178,17 +223,7 @@ Result<void> Client::events(std::string_view job, std::uint64_t after, const Int
   parser.body_limit(k_max_answer);
   MODELD_ASSIGN(std::string text, read_until(socket, parser, interrupt.descriptor(),
                                              [&parser] { return parser.is_header_done(); }));
-  const int status = static_cast<int>(parser.get().result_int());
-  if (status != 200) {
-    parser.eager(true);
-    boost::beast::error_code ec;
-    if (!text.empty()) parser.put(boost::asio::buffer(text), ec);
-    if (!parser.is_done()) {
-      MODELD_ASSIGN(text, read_until(socket, parser, interrupt.descriptor(),
-                                     [&parser] { return parser.is_done(); }));
-    }
-    return fail(error_of(status, parser.get().body()));
-  }
+  if (parser.get().result_int() != 200) return fail(refusal(socket, parser, text, interrupt));
   // The stream's length is the connection's: from here on every byte is text of events.
   while (true) {
     while (auto lines = take_event(text)) {

@@ -31,9 +31,15 @@ public:
   };
   Result<Answer> get(std::string_view path);
   Result<Answer> remove(std::string_view path);
+  Result<Answer> remove(std::string_view path, const boost::json::object& body);
   Result<Answer> post(std::string_view path, const boost::json::object& body);
   Result<Answer> put(std::string_view path, const boost::json::object& body);
   Result<std::string> text(std::string_view path);
+  /// An answer of any length, piece by piece, on a connection of its own. `take` is told how long
+  /// it will be in all. unreachable where it ends before that, cancelled where the user interrupts.
+  Result<void>
+  stream(std::string_view path, const Interrupt& interrupt,
+         const std::function<Result<void>(std::string_view piece, std::uint64_t total)>& take);
 
   struct Event {
     std::string type;         ///< "change", "progress", "end"; empty for a heartbeat

@@ -12,6 +12,7 @@ namespace modeld::daemon {
 namespace {
 
 struct Options {
+  bool rebuild = false;
   bool repair = false;
   bool deep = false;
 };
@@ -21,8 +22,35 @@ bool flag_of(const boost::json::object& from, std::string_view name) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
+// What became of the index, where a new one was made.
+std::string rebuild_text(const boost::json::object& result) {
+  const auto* value = result.if_contains("rebuilt");
+  if (value == nullptr || !value->is_object()) return {};
+  const auto& rebuilt = value->get_object();
+  const auto rows = json_uint(rebuilt, "rows").value_or(0);
+  const auto unread = json_string(rebuilt, "unread").value_or("");
+  const auto differences = json_array(rebuilt, "differences");
+  if (!unread.empty()) {
+    return fmt::format("index made again, {} rows; the old one could not be compared: {}\n", rows,
+                       unread);
+  }
+  if (!differences || (*differences)->empty()) {
+    return fmt::format("index made again, {} rows, equal to the old one row for row\n", rows);
+  }
+  std::string out = fmt::format("index made again, {} rows; it differs from the old one\n", rows);
+  for (const auto& one : **differences) {
+    if (!one.is_object()) continue;
+    const auto& table = one.get_object();
+    out += fmt::format("  {}: {} rows only in the old one, {} only in the new one\n",
+                       json_string(table, "table").value_or(""),
+                       json_uint(table, "only_old").value_or(0),
+                       json_uint(table, "only_new").value_or(0));
+  }
+  return out;
+}
+
 std::string report(const boost::json::object& result) {
-  std::string out;
+  std::string out = rebuild_text(result);
   const auto findings = json_array(result, "findings");
   for (const auto& value : findings ? **findings : boost::json::array{}) {
     if (!value.is_object()) continue;
@@ -57,8 +85,9 @@ bool all_repaired(const boost::json::object& result) {
 
 Result<int> fsck(CommandContext& context, const Options& options) {
   Client client(context.socket, {});
-  MODELD_ASSIGN(auto answer,
-                client.post("/v1/fsck", {{"repair", options.repair}, {"deep", options.deep}}));
+  MODELD_ASSIGN(auto answer, client.post("/v1/fsck", {{"repair", options.repair},
+                                                      {"deep", options.deep},
+                                                      {"rebuild", options.rebuild}}));
   MODELD_ASSIGN(const auto result, finish(context, client, std::move(answer), Wait::yes));
   if (context.out.json()) {
     context.out.result(result);
@@ -76,6 +105,8 @@ void add_fsck(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("fsck", "Compare the store's files, manifests and index");
   command->add_flag("--repair", options->repair,
                     "Put right what can be; nothing is deleted, what is wrong goes to quarantine");
+  command->add_flag("--rebuild", options->rebuild,
+                    "Make a new index out of the manifests first, and compare it with the old one");
   command->add_flag("--deep", options->deep, "Read every blob again");
   command->callback([&context, options] {
     context.run = [&context, options] { return fsck(context, *options); };

@@ -25,11 +25,14 @@ std::string report(const boost::json::object& result, const boost::json::array& 
     const auto& blob = value.get_object();
     out += fmt::format("{}: {}\n", json_string(blob, "blob").value_or(""),
                        json_string(blob, "cause").value_or(""));
-    for (const std::string_view list : {"snapshots", "users"}) {
+    for (const std::string_view list : {"snapshots", "users", "shown"}) {
       const auto names = json_array(blob, list);
       for (const auto& name : names ? **names : boost::json::array{}) {
         if (name.is_string()) {
-          out += fmt::format("  {} {}\n", list == "users" ? "used by" : "part of",
+          out += fmt::format("  {} {}\n",
+                             list == "users"   ? "used by"
+                             : list == "shown" ? "taken from"
+                                               : "part of",
                              std::string_view(name.get_string()));
         }
       }

@@ -22,6 +22,12 @@ struct Config {
     std::string root;
     std::uint64_t min_free = 256U << 20;
     std::uint64_t reserve_file = 64U << 20;
+    std::uint64_t max_bytes = 0;
+    std::uint64_t high_water = 0;
+    std::uint64_t low_water = 0;
+    std::string shared_roots;
+    std::uint64_t blob_mode = 0444;
+    std::uint64_t folder_mode = 0755;
   } store;
 
   struct Server {

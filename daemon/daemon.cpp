@@ -2,14 +2,18 @@
 #include "daemon/daemon.hpp"
 
 #include "daemon/care_work.hpp"
+#include "daemon/import_work.hpp"
+#include "daemon/link_work.hpp"
 #include "daemon/listener.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mirror.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/remote_check.hpp"
+#include "daemon/repair_work.hpp"
 #include "daemon/server.hpp"
 #include "daemon/services.hpp"
 #include "daemon/store_records.hpp"
+#include "daemon/upkeep.hpp"
 #include "daemon/variant_work.hpp"
 #include "daemon/version_text.hpp"
 #include "schema/version.hpp"
@@ -21,12 +25,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace modeld::daemon {
 namespace {
 
 // Variants mostly wait: for their pull, then for a build slot.
 constexpr std::size_t k_variant_threads = 64;
+
+// Whether there may be more or less to show to other programs after such a job.
+bool changes_content(std::string_view kind) {
+  return kind == "pull" || kind == "variant" || kind == "import" || kind == "gc" ||
+         kind == "repair";
+}
 
 // Every thread inherits the mask, so that only sigwait() below gets these signals. SIGPIPE would
 // end the daemon when a client goes away.
@@ -61,10 +72,18 @@ void add_gauges(Services& services, const Server& server) {
   });
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config) {
+Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config, bool rebuild_index) {
   store::StoreOptions options;
   options.min_free = config.min_free;
   options.reserve_file = config.reserve_file;
+  options.max_bytes = config.max_bytes;
+  options.blob_mode = static_cast<std::uint32_t>(config.blob_mode);
+  options.folder_mode = static_cast<std::uint32_t>(config.folder_mode);
+  options.rebuild_index = rebuild_index;
+  std::istringstream roots(config.shared_roots);
+  for (std::string root; std::getline(roots, root, ':');) {
+    if (!root.empty()) options.shared_roots.emplace_back(root);
+  }
   return store::Store::open(config.root, options);
 }
 
@@ -95,14 +114,14 @@ void stop_jobs(JobEngine& jobs, const Config& config) {
 
 } // namespace
 
-Result<void> run_daemon(const Config& config) {
+Result<void> run_daemon(const Config& config, bool rebuild_index) {
   set_log_level(config.log.level);
   const sigset_t signals = block_signals();
   // The socket first: clients that come while the store opens wait instead of failing.
   MODELD_ASSIGN(auto socket,
                 ListeningSocket::open(config.server.socket,
                                       static_cast<unsigned>(config.server.socket_mode)));
-  MODELD_ASSIGN(const auto store, open_store(config.store));
+  MODELD_ASSIGN(const auto store, open_store(config.store, rebuild_index));
   StoreJobRecords records(*store);
   JobEngine jobs(records, {config.jobs.max_unfinished, config.jobs.keep_finished});
   Metrics metrics;
@@ -118,8 +137,17 @@ Result<void> run_daemon(const Config& config) {
   jobs.add_kind("gc", 1, [&services](Job& job) { return run_gc(services, job); });
   jobs.add_kind("fsck", 1, [&services](Job& job) { return run_fsck(services, job); });
   jobs.add_kind("scrub", 1, [&services](Job& job) { return run_scrub(services, job); });
-  jobs.on_finished(
-      [&metrics](const Job& job) { metrics.job_finished(job.kind(), job.view().state); });
+  jobs.add_kind("repair", 1, [&services](Job& job) { return run_repair(services, job); });
+  jobs.add_kind("link", 4, [&services](Job& job) { return run_link(services, job); });
+  jobs.add_kind("unlink", 1, [&services](Job& job) { return run_unlink(services, job); });
+  jobs.add_kind("sync", 1, [&services](Job& job) { return run_link_sync(services, job); });
+  jobs.add_kind("import", 2, [&services](Job& job) { return run_import(services, job); });
+  Upkeep upkeep(services);
+  jobs.on_finished([&services, &upkeep](const Job& job) {
+    services.metrics.job_finished(job.kind(), job.view().state);
+    if (!changes_content(job.kind())) return;
+    upkeep.content_changed(job.kind() == "gc" ? Upkeep::Change::less : Upkeep::Change::more);
+  });
   Router router;
   add_routes(router, services);
   Server server(
@@ -132,6 +160,7 @@ Result<void> run_daemon(const Config& config) {
       config.server, metrics, [&mirror](const Request& request) { return mirror.handle(request); },
       [](std::uint64_t) {});
   MODELD_TRY(jobs.start());
+  upkeep.start();
   MODELD_TRY(server.start(std::move(socket)));
   MODELD_TRY(start_mirror(mirror_server, config.mirror.listen));
   log_info("modeld {} serves '{}' at '{}', kernels {}", k_version, config.store.root,
@@ -139,6 +168,7 @@ Result<void> run_daemon(const Config& config) {
   wait_for_signal(signals);
   mirror_server.stop();
   server.stop();
+  upkeep.stop();
   stop_jobs(jobs, config);
   return {};
 }

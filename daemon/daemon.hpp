@@ -7,6 +7,7 @@
 namespace modeld::daemon {
 
 /// Runs the daemon until SIGTERM or SIGINT. Blocks these signals for the whole process.
-Result<void> run_daemon(const Config& config);
+/// With `rebuild_index` the store's index is made again from its manifests first.
+Result<void> run_daemon(const Config& config, bool rebuild_index = false);
 
 } // namespace modeld::daemon

@@ -28,6 +28,7 @@ Result<Response> blob(Services& services, const Request& request) {
   if (range.kind == ByteRange::Kind::unsatisfiable) {
     return unsatisfiable(found, request.header("range"));
   }
+  MODELD_TRY(require_unchanged(services, found));
   MODELD_ASSIGN(auto file, open_blob(services.store, found));
   services.store.touch(found.sha256);
   Response response;

@@ -48,9 +48,10 @@ Result<Response> gc(Services& services, const Request& request) {
 }
 
 Result<Response> fsck(Services& services, const Request& request) {
-  MODELD_ASSIGN(auto body, body_object(request, {"repair", "deep"}));
+  MODELD_ASSIGN(auto body, body_object(request, {"repair", "deep", "rebuild"}));
   MODELD_TRY(optional_flag(body, "repair"));
   MODELD_TRY(optional_flag(body, "deep"));
+  MODELD_TRY(optional_flag(body, "rebuild"));
   MODELD_TRY(check_admin(request.peer, "checking the store"));
   return start(services, request, "fsck", std::move(body));
 }
@@ -63,6 +64,30 @@ Result<Response> scrub(Services& services, const Request& request) {
   return start(services, request, "scrub", std::move(body));
 }
 
+Result<Response> repair(Services& services, const Request& request) {
+  MODELD_ASSIGN(auto body, body_object(request, {"ref"}));
+  MODELD_ASSIGN(const auto text, optional_text(body, "ref"));
+  MODELD_ASSIGN(auto token, request_token(request));
+  JobRequest job;
+  job.ref = "everything";
+  if (text) {
+    MODELD_ASSIGN(const auto ref, ModelRef::parse(*text));
+    MODELD_ASSIGN(const auto place, find_place(services.store, ref));
+    if (place) MODELD_TRY(check_may_read(services.store, place->repo, request.peer));
+    job.ref = *text;
+  } else {
+    MODELD_TRY(check_admin(request.peer, "repairing everything"));
+  }
+  job.kind = "repair";
+  job.key = fmt::format("repair {}{}", job.ref,
+                        token.empty() ? std::string() : fmt::format(" user {}", request.peer.uid));
+  job.detail = std::move(body);
+  job.uid = request.peer.uid;
+  job.token = std::move(token);
+  MODELD_ASSIGN(const auto started, services.jobs.submit(std::move(job)));
+  return Response::json({{"job", started->view().to_json()}}, 202);
+}
+
 } // namespace
 
 void add_care_routes(Router& router, Services& services) {
@@ -72,6 +97,7 @@ void add_care_routes(Router& router, Services& services) {
   router.add("POST", "/v1/gc", with(gc));
   router.add("POST", "/v1/fsck", with(fsck));
   router.add("POST", "/v1/scrub", with(scrub));
+  router.add("POST", "/v1/repair", with(repair));
 }
 
 } // namespace modeld::daemon

@@ -74,6 +74,7 @@ Result<Response> grant(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto note, optional_text(body, "note"));
   MODELD_ASSIGN(const bool descriptor, optional_flag(body, "descriptor"));
   MODELD_ASSIGN(const auto blob, require_blob(services.store, digest, request.peer));
+  MODELD_TRY(require_unchanged(services, blob));
   MODELD_ASSIGN(const auto lease,
                 services.store.grant_lease(blob.sha256, holder, request.peer.uid,
                                            note.value_or("").substr(0, k_max_note)));

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/catalog.hpp"
+#include "daemon/link_work.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/request_body.hpp"
 #include "daemon/selection.hpp"
 #include "daemon/services.hpp"
+#include "store/collect.hpp"
+#include "store/remove.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace modeld::daemon {
 namespace {
@@ -36,7 +40,7 @@ Result<Response> pull(Services& services, const Request& request) {
   MODELD_ASSIGN(auto token, request_token(request));
   if (is_commit(ref.revision)) {
     MODELD_ASSIGN(const auto place, find_place(services.store, ref));
-    MODELD_ASSIGN(const auto here, services.store.find_snapshot(place->repo, place->commit));
+    MODELD_ASSIGN(const auto here, find_sound(services.store, *place));
     MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
     if (here && allowed) {
       MODELD_ASSIGN(const auto view, snapshot_view(services.store, *here));
@@ -119,22 +123,57 @@ Result<std::vector<store::Variant>> find_variants(Services& services, const Plac
   return all;
 }
 
+Result<bool> wants_force(const Request& request) {
+  if (request.body.empty()) return false;
+  MODELD_ASSIGN(const auto body, body_object(request, {"force"}));
+  return optional_flag(body, "force");
+}
+
+// Who has one of them open, leased or held is told.
+Result<void> check_unused(Services& services, const ModelRef& ref,
+                          const std::vector<store::Variant>& variants, bool force) {
+  if (force) return {};
+  std::vector<Sha256Digest> blobs;
+  for (const store::Variant& variant : variants) {
+    blobs.push_back(variant.result);
+  }
+  MODELD_ASSIGN(const auto users, store::users_of(services.store, blobs));
+  if (users.empty()) return {};
+  return fail(Errc::conflict,
+              fmt::format("removing '{}': in use by {}", ref.str(), fmt::join(users, ", ")),
+              "stop that first, or force it: readers keep their bytes until they end");
+}
+
 Result<Response> remove(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto ref, ref_part(request));
   MODELD_ASSIGN(const auto place, find_place(services.store, ref));
   if (!place) return fail(not_here(ref));
   MODELD_TRY(check_may_read(services.store, place->repo, request.peer));
+  MODELD_ASSIGN(const bool force, wants_force(request));
   MODELD_ASSIGN(const auto variants, find_variants(services, *place, ref.selector));
-  MODELD_ASSIGN(const auto snapshot, services.store.find_snapshot(place->repo, place->commit));
   boost::json::array removed;
-  if (snapshot && ref.selector.empty()) {
-    // The snapshot goes first: where it is pinned, nothing is touched.
-    MODELD_TRY(services.store.remove_snapshot(place->repo, place->commit));
+  boost::json::array left;
+  if (ref.selector.empty()) {
+    auto report = store::remove_model(services.store, place->repo, place->commit, force);
+    if (!report && report.error().code == Errc::not_found) return fail(not_here(ref));
+    if (!report) return fail(std::move(report).error());
     removed.emplace_back(fmt::format("{}@{}", place->repo.text, place->commit.hex()));
+    for (const store::Variant& variant : variants) {
+      removed.emplace_back(variant.file_name);
+    }
+    for (const std::string& view : report->hidden) {
+      removed.emplace_back(view);
+    }
+    for (const std::string& path : report->left) {
+      left.emplace_back(path);
+    }
+  } else {
+    MODELD_TRY(check_unused(services, ref, variants, force));
+    MODELD_TRY(remove_variants(services, variants, removed));
   }
-  MODELD_TRY(remove_variants(services, variants, removed));
+  sync_links_later(services);
   if (removed.empty()) return fail(not_here(ref));
-  return Response::json({{"removed", std::move(removed)}});
+  return Response::json({{"removed", std::move(removed)}, {"left", std::move(left)}});
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "daemon/request_body.hpp"
 #include "daemon/services.hpp"
 #include "daemon/variant_work.hpp"
+#include "store/quarantine.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -26,7 +27,13 @@ Result<std::optional<api::Variant>> find_here(Services& services, const Request&
   if (!place) return std::optional<api::Variant>{};
   MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
   if (!allowed) return std::optional<api::Variant>{};
-  return find_selected(services.store, *place, selection);
+  auto found = find_selected(services.store, *place, selection);
+  // Damaged, or perhaps changed since it was proved: a job finds out, and builds or fetches again.
+  if (!found && found.error().code == Errc::corrupt) return std::optional<api::Variant>{};
+  if (!found || !*found) return found;
+  MODELD_ASSIGN(const auto digest, Sha256Digest::parse((*found)->sha256));
+  if (!store::looks_unchanged(services.store, digest)) return std::optional<api::Variant>{};
+  return found;
 }
 
 Result<Response> build(Services& services, const Request& request) {
@@ -34,9 +41,22 @@ Result<Response> build(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   MODELD_ASSIGN(const auto overrides, overrides_of(body));
+  const std::string question =
+      fmt::format("{} {} {}", request.peer.uid, text,
+                  overrides.empty() ? std::string() : boost::json::serialize(overrides));
+  const std::uint64_t generation = services.store.generation();
+  if (const auto known = services.paths->find(question, generation);
+      known && store::looks_unchanged(services.store, known->digest)) {
+    services.store.touch(known->digest);
+    return Response::json({{"variant", known->variant.to_json()}});
+  }
   MODELD_ASSIGN(const auto selection, parse_selection(ref.selector, overrides));
   MODELD_ASSIGN(const auto here, find_here(services, request, ref, selection));
-  if (here) return Response::json({{"variant", here->to_json()}});
+  if (here) {
+    MODELD_ASSIGN(const auto digest, Sha256Digest::parse(here->sha256));
+    services.paths->put(question, generation, {*here, digest});
+    return Response::json({{"variant", here->to_json()}});
+  }
   MODELD_ASSIGN(auto token, request_token(request));
   MODELD_ASSIGN(const auto job, services.jobs.submit(variant_request(
                                     ref, overrides, request.peer.uid, std::move(token))));

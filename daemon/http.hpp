@@ -8,9 +8,12 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +56,14 @@ struct FileBody {
   std::uint64_t size = 0;
 };
 
+/// Bytes that are made while they are sent. `read` gives as many as fit, less only in front of the
+/// end; it is called on handler threads, one after the other, and may block on the disk. Where it
+/// fails the connection ends early: the length is promised.
+struct StreamBody {
+  std::uint64_t size = 0;
+  std::function<Result<std::size_t>(std::span<std::byte>)> read;
+};
+
 /// The event stream of a job, from behind the event with this number.
 struct EventBody {
   std::shared_ptr<Job> job;
@@ -63,7 +74,7 @@ struct Response {
   int status = 200;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
-  std::variant<std::string, FileBody, EventBody> body;
+  std::variant<std::string, FileBody, StreamBody, EventBody> body;
   Descriptor passed;             ///< goes along with the first byte, by SCM_RIGHTS
   bool keeps_connection = false; ///< a lease hangs on the connection: no idle timeout for it
 

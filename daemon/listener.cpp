@@ -25,7 +25,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
     return fail(Errc::invalid_argument,
                 fmt::format("listening at '{}': the path has {} bytes, allowed are 1 to {}", path,
-                            path.size(), sizeof(address.sun_path) - 1));
+                            path.size(), sizeof(address.sun_path) - 1),
+                "choose a shorter one with --socket, MODELD_SOCKET or server.socket");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;

@@ -25,6 +25,7 @@ struct Options {
   std::string config_file;
   bool foreground = false;
   bool print_config = false;
+  bool rebuild_index = false;
 };
 
 Result<void> run(Options& options) {
@@ -37,7 +38,7 @@ Result<void> run(Options& options) {
   }
   // A wrong MODELD_KERNEL is told before anything starts.
   if (const auto& kernel = quantize::kernel_in_use(); !kernel) return fail(kernel.error());
-  return run_daemon(config);
+  return run_daemon(config, options.rebuild_index);
 }
 
 int report(const Error& error) {
@@ -58,6 +59,8 @@ int main(int argc, char** argv) {
   app.add_option("--config", options.config_file, "Configuration file")->envname("MODELD_CONFIG");
   app.add_flag("--foreground", options.foreground,
                "Stay in the foreground; modeld always does, a service manager puts it behind");
+  app.add_flag("--rebuild-index", options.rebuild_index,
+               "Make a new index of the store out of its manifests first");
   app.add_flag("--print-config", options.print_config,
                "Print the configuration with a comment for each setting, and end");
   try {

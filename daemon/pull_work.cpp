@@ -85,7 +85,8 @@ public:
     job_.begin_phase("resolving");
     MODELD_ASSIGN(resolved_, client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(),
                                              job_.token(), host));
-    MODELD_ASSIGN(auto here, services_.store.find_snapshot(resolved_.repo, resolved_.commit));
+    // Not where a file of it is damaged: then that is fetched again.
+    MODELD_ASSIGN(auto here, find_sound(services_.store, {resolved_.repo, resolved_.commit}));
     const bool open = !resolved_.is_private && !resolved_.gated;
     if (here && open) {
       MODELD_TRY(record(*here));

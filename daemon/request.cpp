@@ -14,6 +14,13 @@ Result<void> check_ref(std::string_view ref) {
   return {};
 }
 
+Result<const boost::json::object*> object_member(const boost::json::object& from,
+                                                 std::string_view name) {
+  const auto* found = from.if_contains(name);
+  if (found != nullptr && found->is_object()) return &found->get_object();
+  return fail(Errc::internal, fmt::format("reading the daemon's answer: it has no '{}'", name));
+}
+
 Result<int> show_result(CommandContext& context, const boost::json::object& result,
                         std::string_view member) {
   if (context.out.json()) {

@@ -6,6 +6,7 @@
 #include "daemon/http.hpp"
 #include "daemon/job_engine.hpp"
 #include "daemon/metrics.hpp"
+#include "daemon/path_cache.hpp"
 #include "daemon/router.hpp"
 #include "fetch/bandwidth.hpp"
 #include "store/store.hpp"
@@ -25,6 +26,7 @@ struct Services {
   BuildSlots& builds;
   std::shared_ptr<fetch::Bandwidth> bandwidth; ///< of all pulls together
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  std::shared_ptr<PathCache> paths = std::make_shared<PathCache>();
 };
 
 // Each file handlers_<resource>.cpp adds its routes; the contract is schema/openapi.yaml.
@@ -35,6 +37,8 @@ void add_job_routes(Router& router, Services& services);
 void add_blob_routes(Router& router, Services& services);
 void add_lease_routes(Router& router, Services& services);
 void add_pin_routes(Router& router, Services& services);
+void add_view_routes(Router& router, Services& services);
+void add_import_routes(Router& router, Services& services);
 void add_care_routes(Router& router, Services& services);
 void add_check_routes(Router& router, Services& services);
 

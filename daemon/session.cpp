@@ -118,7 +118,7 @@ void Connection::respond(Response answer) {
   response = std::move(answer);
   held = held || response.keeps_connection;
   if (std::holds_alternative<EventBody>(response.body)) return start_events(shared_from_this());
-  if (std::holds_alternative<FileBody>(response.body)) return start_file(shared_from_this());
+  if (!std::holds_alternative<std::string>(response.body)) return start_file(shared_from_this());
   auto message = std::make_shared<http::response<http::string_body>>(header());
   std::string& body = std::get<std::string>(response.body);
   if (response.status != 304) message->content_length(body.size());

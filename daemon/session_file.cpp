@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/connection.hpp"
+#include "daemon/log.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -25,14 +26,33 @@ namespace http = boost::beast::http;
 
 constexpr std::size_t k_piece = 256U << 10;
 
-// Sends a file piece by piece: read in the handler pool, write on the strand, one after the other.
+// The next bytes of a body that is no text; none where they cannot be had.
+std::size_t next_bytes(Response& response, std::span<std::byte> into) {
+  if (auto* stream = std::get_if<StreamBody>(&response.body)) {
+    const auto got = stream->read(into);
+    if (!got) log_warning("sending an answer: {}", got.error().message);
+    return got.value_or(0);
+  }
+  auto& file = std::get<FileBody>(response.body);
+  const ssize_t got =
+      ::pread(file.file.get(), into.data(), into.size(), static_cast<off_t>(file.offset));
+  if (got > 0) file.offset += static_cast<std::uint64_t>(got);
+  return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+std::uint64_t size_of(const Response& response) {
+  const auto* stream = std::get_if<StreamBody>(&response.body);
+  return stream != nullptr ? stream->size : std::get<FileBody>(response.body).size;
+}
+
+// Sends a body piece by piece: read in the handler pool, write on the strand, one after the other.
 struct FileSender : std::enable_shared_from_this<FileSender> {
   explicit FileSender(std::shared_ptr<Connection> to)
       : connection(std::move(to)), message(connection->header()), serializer(message),
-        body(std::get<FileBody>(connection->response.body)) {}
+        left(size_of(connection->response)) {}
 
   void start() {
-    message.content_length(body.size);
+    message.content_length(left);
     connection->stream.expires_after(connection->shared.limits.write_timeout);
     http::async_write_header(
         connection->stream, serializer,
@@ -40,15 +60,13 @@ struct FileSender : std::enable_shared_from_this<FileSender> {
   }
 
   void next(const boost::beast::error_code& error) {
-    if (error || body.size == 0 || connection->head_only) return connection->written(error);
+    if (error || left == 0 || connection->head_only) return connection->written(error);
     boost::asio::post(connection->shared.handlers, [self = shared_from_this()] { self->read(); });
   }
 
   void read() {
-    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, body.size)));
-    const ssize_t got =
-        ::pread(body.file.get(), piece.data(), piece.size(), static_cast<off_t>(body.offset));
-    piece.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, left)));
+    piece.resize(next_bytes(connection->response, piece));
     boost::asio::post(connection->stream.get_executor(),
                       [self = shared_from_this()] { self->write(); });
   }
@@ -59,8 +77,7 @@ struct FileSender : std::enable_shared_from_this<FileSender> {
       connection->keep_alive = false;
       return connection->written(make_error_code(boost::system::errc::io_error));
     }
-    body.offset += piece.size();
-    body.size -= piece.size();
+    left -= piece.size();
     connection->stream.expires_after(connection->shared.limits.write_timeout);
     boost::asio::async_write(
         connection->stream, boost::asio::buffer(piece),
@@ -70,8 +87,8 @@ struct FileSender : std::enable_shared_from_this<FileSender> {
   std::shared_ptr<Connection> connection;
   http::response<http::empty_body> message;
   http::response_serializer<http::empty_body> serializer;
-  FileBody& body;
-  std::vector<char> piece;
+  std::uint64_t left;
+  std::vector<std::byte> piece;
 };
 
 // Sends the first bytes together with the descriptor; how many went, or -errno.

@@ -26,6 +26,21 @@ constexpr std::array k_settings{
             "Space that downloads and builds leave free on the store's file system."},
     Setting{"store.reserve_file", Kind::bytes, MEMBER(store.reserve_file), 0, k_tib, "",
             "Size of a file that is given up when the disk is full, so that collection can run."},
+    Setting{"store.max_bytes", Kind::bytes, MEMBER(store.max_bytes), 0, 1024 * k_tib, "",
+            "What all files together may take; 0 for as much as the disk holds."},
+    Setting{"store.high_water", Kind::bytes, MEMBER(store.high_water), 0, 1024 * k_tib, "",
+            "Once all files take more than this, a collection starts by itself; 0 for never."},
+    Setting{"store.low_water", Kind::bytes, MEMBER(store.low_water), 0, 1024 * k_tib, "",
+            "What such a collection leaves, least recently used first; 0 for nine tenths of "
+            "store.high_water."},
+    Setting{"store.shared_roots", Kind::text, MEMBER(store.shared_roots), 0, 0, "",
+            "Folders of other stores, read only, with colons between: what this store has not is "
+            "taken from there."},
+    Setting{"store.blob_mode", Kind::mode, MEMBER(store.blob_mode), 0400, 0444, "",
+            "Mode of stored files: readable only, by whom is the choice."},
+    Setting{
+        "store.folder_mode", Kind::mode, MEMBER(store.folder_mode), 0700, 02775, "",
+        "Mode of the store's folders, whatever the umask is; 2750 keeps the group of the root."},
 
     Setting{"server.socket", Kind::path, MEMBER(server.socket), 0, 0, "MODELD_SOCKET",
             "Where the daemon listens, where systemd does not hand it a socket."},

@@ -2,8 +2,10 @@
 #include "daemon/variant_work.hpp"
 
 #include "daemon/build.hpp"
+#include "daemon/log.hpp"
 #include "daemon/pull_work.hpp"
 #include "schema/json.hpp"
+#include "store/quarantine.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
@@ -89,9 +91,24 @@ Result<Pulled> pull(Services& services, Job& job, const Asked& asked) {
   return pulled;
 }
 
+// What somebody changed is quarantined, and then counts as not here.
+Result<Found> find_unchanged(Services& services, const Snapshot& snapshot,
+                             const Selection& selection) {
+  MODELD_ASSIGN(auto found, find_in_snapshot(services.store, snapshot, selection));
+  if (!found) return found;
+  MODELD_ASSIGN(const auto digest, Sha256Digest::parse(found->sha256));
+  auto good = store::check_before_use(services.store, digest);
+  if (good) return found;
+  if (good.error().code != Errc::corrupt || found->key.empty()) {
+    return fail(std::move(good).error());
+  }
+  log_warning("{}", good.error().message);
+  return Found{};
+}
+
 Result<boost::json::object> build(Services& services, Job& job, const Snapshot& snapshot,
                                   const Selection& selection) {
-  MODELD_ASSIGN(auto found, find_in_snapshot(services.store, snapshot, selection));
+  MODELD_ASSIGN(auto found, find_unchanged(services, snapshot, selection));
   if (!found) {
     auto built = build_variant(services, job, snapshot, *selection.recipe);
     if (!built) {

@@ -48,6 +48,8 @@ Result<void> do_task(const WorkerTask& task) {
     return worker_inspect(task);
   case WorkerRequest::Task::measure:
     return worker_measure(task);
+  case WorkerRequest::Task::facts:
+    return worker_facts(task);
   }
   return fail(Errc::internal, "working on the files: an unknown task");
 }

@@ -14,11 +14,12 @@ namespace {
 
 using Task = WorkerRequest::Task;
 
-constexpr std::array<std::pair<Task, std::string_view>, 5> k_tasks{{{Task::check, "check"},
+constexpr std::array<std::pair<Task, std::string_view>, 6> k_tasks{{{Task::check, "check"},
                                                                     {Task::build, "build"},
                                                                     {Task::report, "report"},
                                                                     {Task::inspect, "inspect"},
-                                                                    {Task::measure, "measure"}}};
+                                                                    {Task::measure, "measure"},
+                                                                    {Task::facts, "facts"}}};
 
 std::string_view task_name(Task task) {
   for (const auto& [known, name] : k_tasks) {

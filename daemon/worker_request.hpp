@@ -22,6 +22,7 @@ struct WorkerRequest {
     report,  ///< all findings, and on request an estimate: CheckReport as JSON
     inspect, ///< what one file says about itself, as text
     measure, ///< how long the headers of files are of which only a beginning is there
+    facts,   ///< what other programs want to be told about one GGUF file: GgufFacts as JSON
   };
   Task task = Task::check;
   std::string name;                  ///< of the repository, without the organisation

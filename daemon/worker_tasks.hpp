@@ -37,6 +37,9 @@ Result<void> worker_inspect(const WorkerTask& task);
 /// needed than is there. Options: "sizes", those of the whole files.
 Result<void> worker_measure(const WorkerTask& task);
 
+/// Sends what other programs want to be told about the one file: GgufFacts as an object.
+Result<void> worker_facts(const WorkerTask& task);
+
 /// Asks to begin an output ("size" is in the plan): cancelled where the owner does not want it.
 Result<void> begin_output(const WorkerTask& task, boost::json::object plan);
 /// A piece of it, in packets.

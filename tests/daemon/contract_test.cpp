@@ -2,6 +2,9 @@
 #include "daemon/services.hpp"
 
 #include "daemon/care_work.hpp"
+#include "daemon/import_work.hpp"
+#include "daemon/link_work.hpp"
+#include "daemon/repair_work.hpp"
 #include "daemon/store_records.hpp"
 #include "tests/daemon/contract.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -11,6 +14,9 @@
 #include <catch2/catch.hpp>
 
 #include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 using namespace modeld;
 using namespace modeld::daemon;
@@ -78,6 +84,8 @@ struct Fixture {
     REQUIRE(store->publish_variant(variant));
   }
 
+  Peer peer{::getuid(), ::getgid(), ::getpid()};
+
   Response ask(const std::string& method, const std::string& path, const std::string& body = {},
                const std::map<std::string, std::string, std::less<>>& headers = {}) {
     Request request;
@@ -85,7 +93,7 @@ struct Fixture {
     request.path = path;
     request.body = body;
     request.headers = headers;
-    request.peer = {::getuid(), ::getgid(), ::getpid()};
+    request.peer = peer;
     request.connection = 1;
     return router.handle(request);
   }
@@ -105,6 +113,29 @@ struct Fixture {
     }
     const bool json = text != nullptr && response.content_type.ends_with("json");
     return json ? boost::json::parse(*text) : boost::json::value();
+  }
+
+  // The result of the job that an answer speaks of.
+  boost::json::object finish(const boost::json::value& started) {
+    const auto job = jobs.find(started.at("job").at("id").as_string()).value();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!job->finished() && std::chrono::steady_clock::now() < deadline) {
+      job->wait_event(UINT64_MAX, std::chrono::milliseconds(5));
+    }
+    const api::Job view = job->view();
+    INFO((view.error ? view.error->message : ""));
+    REQUIRE(view.result);
+    return *view.result;
+  }
+
+  // Posts to /v1/<name>, and checks what its job comes to.
+  boost::json::object run(const std::string& name, const std::string& answer,
+                          const std::string& body = "{}") {
+    const auto result = finish(check("POST", "/v1/" + name, "/v1/" + name, 202, body));
+    for (const std::string& wrong : contract.check(answer, result)) {
+      FAIL_CHECK(wrong);
+    }
+    return result;
   }
 };
 
@@ -154,7 +185,8 @@ TEST_CASE("answers about the service, snapshots and variants are as the contract
   f.check("GET", "/v1/variants/{key}", key, 200);
   f.check("DELETE", "/v1/variants/{key}", key, 200);
   f.check("DELETE", "/v1/variants/{key}", key, 404);
-  f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 200);
+  f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 400, R"({"frob":1})");
+  f.check("DELETE", "/v1/snapshots/{ref}", "/v1/snapshots/org/name", 200, R"({"force":true})");
 }
 
 TEST_CASE("answers about jobs, leases, pins and blobs are as the contract says",
@@ -215,19 +247,68 @@ TEST_CASE("answers about the care of the store are as the contract says", "[daem
   f.jobs.add_kind("scrub", 1, [&f](Job& job) { return run_scrub(f.services, job); });
   f.check("POST", "/v1/gc", "/v1/gc", 200, R"({"dry_run":true})");
   f.check("POST", "/v1/gc", "/v1/gc", 400, R"({"order":"frob"})");
-  const std::vector<std::pair<std::string, std::string>> answers{
-      {"gc", "GcAnswer"}, {"fsck", "FsckAnswer"}, {"scrub", "ScrubAnswer"}};
-  for (const auto& [kind, answer] : answers) {
-    const auto started = f.check("POST", "/v1/" + kind, "/v1/" + kind, 202, "{}");
-    const auto job = f.jobs.find(started.at("job").at("id").as_string()).value();
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!job->finished() && std::chrono::steady_clock::now() < deadline) {
-      job->wait_event(UINT64_MAX, std::chrono::milliseconds(5));
-    }
-    const api::Job view = job->view();
-    REQUIRE(view.result);
-    CHECK(f.contract.check(answer, *view.result).empty());
-  }
+  f.jobs.add_kind("repair", 1, [&f](Job& job) { return run_repair(f.services, job); });
+  f.run("gc", "GcAnswer");
+  f.run("fsck", "FsckAnswer");
+  f.run("fsck", "FsckAnswer", R"({"rebuild":true})");
+  f.run("scrub", "ScrubAnswer");
+  f.run("repair", "RepairAnswer");
+  f.run("repair", "RepairAnswer", R"({"ref":"org/name"})");
+  f.check("POST", "/v1/repair", "/v1/repair", 400, R"({"ref":"org/.."})");
+}
+
+TEST_CASE("answers about other programs' folders are as the contract says", "[daemon][contract]") {
+  Fixture f;
+  f.jobs.add_kind("link", 1, [&f](Job& job) { return run_link(f.services, job); });
+  f.jobs.add_kind("unlink", 1, [&f](Job& job) { return run_unlink(f.services, job); });
+  const std::string root = (f.dir / "shown").string();
+  const std::string place = R"("target":"folder","root":")" + root + "\"";
+  f.check("POST", "/v1/views", "/v1/views", 400, "{" + place + "}");
+  f.check("POST", "/v1/views", "/v1/views", 400, R"({"ref":"org/name","all":true,)" + place + "}");
+  f.check("POST", "/v1/views", "/v1/views", 400,
+          R"({"ref":"org/name","target":"vllm","root":"/x"})");
+  f.check("POST", "/v1/views", "/v1/views", 400,
+          R"({"ref":"org/name","target":"folder","root":"x"})");
+  f.check("POST", "/v1/views", "/v1/views", 400,
+          R"({"ref":"org/name","form":"written",)" + place + "}");
+  const auto shown = f.run("views", "ViewAnswer", R"({"ref":"org/name",)" + place + "}");
+  CHECK(shown.at("views").at(0).at("names").at(0).as_string() == root);
+  f.run("views", "ViewAnswer", R"({"all":true,)" + place + "}");
+  const auto list = f.check("GET", "/v1/views", "/v1/views", 200);
+  const std::string id(list.at("views").at(0).at("id").as_string());
+  CHECK(list.at("standing").as_array().size() == 1);
+  f.check("DELETE", "/v1/views/{id}", "/v1/views/absent", 404);
+  const auto hidden = f.finish(f.check("DELETE", "/v1/views/{id}", "/v1/views/" + id, 202));
+  CHECK(f.contract.check("ViewRemoved", hidden).empty());
+}
+
+TEST_CASE("answers about imports and bundles are as the contract says", "[daemon][contract]") {
+  Fixture f;
+  f.jobs.add_kind("import", 1, [&f](Job& job) { return run_import(f.services, job); });
+  std::filesystem::create_directories(f.dir / "mine");
+  std::ofstream(f.dir / "mine" / "a.txt") << "a";
+  f.run("import", "ImportAnswer", R"({"path":")" + (f.dir / "mine").string() + "\"}");
+  f.check("POST", "/v1/import", "/v1/import", 400, R"({"path":"relative"})");
+  f.check("POST", "/v1/import", "/v1/import", 400, R"({"path":"/x","source":"vllm"})");
+  f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/name", 200);
+  f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/name:Q4_K_M", 200);
+  f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/name:Q6_K", 404);
+  f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/absent", 404);
+}
+
+TEST_CASE("what only an administrator may do is denied to others", "[daemon][contract][rule-5]") {
+  Fixture f;
+  f.peer = {65534, 65534, 1};
+  const std::string place = R"("target":"folder","root":"/tmp/x-modeld")";
+  f.check("POST", "/v1/views", "/v1/views", 403, R"({"ref":"org/name",)" + place + "}");
+  f.check("POST", "/v1/import", "/v1/import", 403, R"({"path":"/etc"})");
+  f.check("POST", "/v1/gc", "/v1/gc", 403, "{}");
+  f.check("POST", "/v1/repair", "/v1/repair", 403, "{}");
+  REQUIRE(f.store->record_access(f.snapshot.repo, true, 1000));
+  f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/name", 403);
+  f.check("POST", "/v1/repair", "/v1/repair", 403, R"({"ref":"org/name"})");
+  CHECK(f.check("GET", "/v1/snapshots", "/v1/snapshots", 200).at("snapshots").as_array().empty());
+  f.check("GET", "/v1/blobs/{digest}", "/v1/blobs/" + f.variant.result.hex(), 404);
 }
 
 TEST_CASE("a body that is no JSON object of known members is refused by name",
