@@ -9,7 +9,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 CTEST := ctest --output-on-failure -j $(JOBS)
 
-.PHONY: build deps demo test test-arm test-all sanitize bench fuzz stress tsan format check-format tidy install clean
+.PHONY: build deps demo test test-arm test-all sanitize bench fuzz stress interop tsan format check-format tidy install clean
 
 build:
 	@[ -f build/build.ninja ] || cmake --preset dev
@@ -57,6 +57,11 @@ bench:
 # Random histories of the store against a model, and real kills at random moments.
 stress: build
 	./build/bin/store_stress --steps 100000 --kills 1000
+
+# Real clients and runtimes, with a network; a real Ollama is built first, which takes minutes and needs go.
+interop: build
+	$(CTEST) --test-dir build -L interop
+	ollama=$$(./tests/interop/get_ollama.sh build/interop/ollama) && ./tests/interop/ollama_test.sh build/bin "$$ollama"
 
 # Parsers under the sanitizers; then kernels against the definition, some blocks of each type under the sanitizers and
 # ten million at full speed.

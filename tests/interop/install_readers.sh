@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Installs huggingface_hub and transformers (without a framework) into the build folder, for the interop tests.
+# usage: install_readers.sh FOLDER
+set -euo pipefail
+venv=${1:?usage: install_readers.sh FOLDER}
+"$venv/bin/python" -c 'import transformers, safetensors, huggingface_hub' 2>/dev/null && exit 0
+python3 -m venv "$venv"
+"$venv/bin/pip" install --quiet --disable-pip-version-check 'transformers==4.57.6' safetensors numpy
+"$venv/bin/python" -c 'import transformers, safetensors, huggingface_hub'
