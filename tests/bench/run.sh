@@ -17,6 +17,7 @@ for program in "$bin"/bench_*; do
   printf '\n== %s\n' "$name"
   case $name in
     bench_fetch) "$here/bench_fetch.sh" "$(dirname "$bin")" 512 ;; # brings its own Hub
+    bench_clients) "$here/bench_clients.sh" "$bin" ;;
     *) "$program" ;;
   esac
 done

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# A daemon of its own, a thousand connections, each asking once a second for the path of a built file.
+# usage: bench_clients.sh BIN_DIR [CLIENTS] [SECONDS]
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+bin=$(realpath "${1:?usage: bench_clients.sh BIN_DIR [CLIENTS] [SECONDS]}")
+. "$here/../support/private_daemon.sh"
+start_hub "modeld/TinyVerse-4M=$here/../data/TinyVerse-4M"
+start_daemon
+"$bin/modelctl" get modeld/TinyVerse-4M:Q8_0 >/dev/null 2>&1
+"$bin/bench_clients" "$MODELD_SOCKET" modeld/TinyVerse-4M:Q8_0 "${2:-1000}" "${3:-10}"
