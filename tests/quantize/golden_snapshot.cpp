@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -129,6 +130,26 @@ std::string weight_file(const json::object& file) {
 }
 
 } // namespace
+
+std::string stream_file(const std::string& header) {
+  const json::value parsed = json::parse(header);
+  std::size_t end = 0;
+  for (const auto& member : parsed.as_object()) {
+    const json::array& range = member.value().as_object().at("data_offsets").as_array();
+    end = std::max(end, range[1].to_number<std::size_t>());
+  }
+  std::string data(8 + header.size() + end, '\0');
+  const std::uint64_t length = header.size();
+  std::memcpy(data.data(), &length, sizeof length);
+  std::memcpy(data.data() + 8, header.data(), header.size());
+  auto* body = reinterpret_cast<std::byte*>(data.data()) + 8 + header.size();
+  for (const auto& member : parsed.as_object()) {
+    const json::object& tensor = member.value().as_object();
+    fill(member.key(), tensor,
+         body + tensor.at("data_offsets").as_array()[0].to_number<std::size_t>());
+  }
+  return data;
+}
 
 MemoryFiles golden_snapshot(const fs::path& case_folder, const std::string& model_dir) {
   MemoryFiles files = MemoryFiles::from_folder(case_folder / "snapshot" / model_dir);

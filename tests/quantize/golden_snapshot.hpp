@@ -13,4 +13,7 @@ namespace modeld::test {
 /// Throws where a weight file does not come out with its digest.
 MemoryFiles golden_snapshot(const std::filesystem::path& case_folder, const std::string& model_dir);
 
+/// A safetensors file out of its header's text, with data by the same rule.
+std::string stream_file(const std::string& header);
+
 } // namespace modeld::test
