@@ -13,6 +13,8 @@
 #include "quantize/convert/convert.hpp"
 #include "quantize/gguf/pipeline.hpp"
 #include "schema/json.hpp"
+#include "tests/quantize/convert_argv.hpp"
+#include "tests/quantize/families.hpp"
 #include "tests/quantize/golden_compare.hpp"
 #include "tests/quantize/golden_snapshot.hpp"
 #include "validate/sha256.hpp"
@@ -67,69 +69,6 @@ std::string task_name(const json::object& adapter) {
     }
   }
   return {};
-}
-
-/// What an output's argv says.
-struct Run {
-  ConvertOptions options;
-  std::uint64_t split_tensors = 0;
-  std::uint64_t split_bytes = 0;
-  bool empty_first = false;
-  std::string unknown; ///< an option that this driver does not pass on
-};
-
-Run run_of(const json::object& output, const fs::path& folder, const std::string& pre) {
-  Run run;
-  run.options.pre = pre;
-  const json::array& argv = output.at("argv").as_array();
-  const auto text = [&argv](std::size_t i) { return std::string(argv.at(i).as_string()); };
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    const std::string option = text(i);
-    if (option == "--outtype") {
-      run.options.outtype = text(++i);
-    } else if (option == "--bigendian") {
-      run.options.big_endian = true;
-    } else if (option == "--vocab-only") {
-      run.options.vocab_only = true;
-    } else if (option == "--model-name") {
-      run.options.model_name = text(++i);
-    } else if (option == "--metadata") {
-      const fs::path path = folder / text(++i);
-      if (!fs::exists(path)) continue; // the reference goes on without it
-      run.options.metadata = parse_json(test::read_file(path), "metadata").value().as_object();
-    } else if (option == "--split-max-tensors") {
-      run.split_tensors = std::strtoull(text(++i).c_str(), nullptr, 10);
-    } else if (option == "--split-max-size") {
-      run.split_bytes = parse_split_size(text(++i)).value();
-    } else if (option == "--no-tensor-first-split") {
-      run.empty_first = true;
-    } else if (option == "--no-mtp") {
-      run.options.no_mtp = true;
-    } else if (option == "--mtp") {
-      run.options.mtp_only = true;
-    } else if (option == "--fp8-as-q8") {
-      run.options.fp8_as_q8 = true;
-    } else if (option == "--sentence-transformers-dense-modules") {
-      run.options.dense_modules = true;
-    } else if (option == "--mistral-format") {
-      run.options.mistral_format = true;
-    } else if (option == "--disable-mistral-community-chat-template") {
-      run.options.community_template = false;
-    } else if (option == "--mmproj") {
-      run.options.mmproj = true;
-    } else if (option == "--fuse-gate-up-exps") {
-      run.options.fuse_gate_up = true;
-    } else if (option == "--outfile" || option == "--base") {
-      ++i;
-    } else if (option == "--no-lazy" || option == "--use-temp-file") {
-      continue; // how the reference works, not what it writes
-    } else {
-      run.unknown = option;
-    }
-  }
-  run.options.force = output.contains("may_refuse");
-  if (is_adapter(output)) run.options.adapter = task_name(output);
-  return run;
 }
 
 std::string flag_text(const json::object& output, std::string_view key) {
@@ -191,7 +130,10 @@ Result<ConvertResult> adapted(const FileSet& files, const json::object& output, 
 std::string compare_run(const FileSet& files, const FileSet& base,
                         const std::vector<const json::object*>& parts, const fs::path& folder,
                         const std::string& pre, const Settings& settings) {
-  Run run = run_of(*parts[0], folder, pre);
+  test::ConvertRun run = test::run_of(parts[0]->at("argv").as_array(), folder);
+  run.options.pre = pre;
+  run.options.force = parts[0]->contains("may_refuse");
+  if (is_adapter(*parts[0])) run.options.adapter = task_name(*parts[0]);
   run.options.no_vocabulary = settings.no_vocabulary;
   if (!run.unknown.empty()) return "option not supported: " + run.unknown;
   auto converted = parts[0]->at("tool") == "convert-lora"
@@ -241,19 +183,6 @@ bool run_case(const fs::path& folder, const Settings& settings) {
   return equal;
 }
 
-/// The families of a folder; their text must live as long as they are loaded.
-Result<ArchitectureSet> load_families(const fs::path& folder) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".toml") continue;
-    texts.emplace_back(entry.path().filename().string(), test::read_file(entry.path()));
-  }
-  std::sort(texts.begin(), texts.end());
-  const std::vector<std::pair<std::string_view, std::string_view>> views(texts.begin(),
-                                                                         texts.end());
-  return ArchitectureSet::load(views);
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
@@ -285,7 +214,7 @@ int main(int argc, char** argv) {
     if (families.empty()) {
       settings.families = ArchitectureSet::builtin().value();
     } else {
-      loaded = load_families(families);
+      loaded = test::load_families(families);
       if (!loaded) throw std::runtime_error(loaded.error().message);
       settings.families = &*loaded;
     }
