@@ -168,6 +168,8 @@ struct StandardRules {
   std::vector<NamePattern> drop_text; ///< parts of other towers in multimodal checkpoints
   std::vector<NamePattern> drop_any;  ///< buffers that hold no weight
   std::vector<Assignment> defaults;   ///< of every configuration class
+  /// model_type of classes that refuse a list of layer types that is not one for each layer.
+  std::vector<std::string> layer_types_checked;
 };
 
 /// All families, loaded once from the program's own files.

@@ -30,6 +30,7 @@
 //   each(n, expr)       the array of expr for i = 0 .. n - 1
 //   map(array, expr)    the array of expr for x = its elements; i counts
 //   split(text, by)  starts_with(a, b)  ends_with(a, b)  contains(a, b)  lower(a)  join(a, by)
+//   object('a', 1, ...)  an object of names and values
 //   merge(a, b)         object a with the members of b over it
 //   is_array is_object is_text
 //   sorted(array) unique(array) range(n) slice(array, from, to) keys(object) values(object)

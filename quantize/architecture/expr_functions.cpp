@@ -48,6 +48,7 @@ constexpr std::array k_functions{
     FunctionInfo{"ends_with", 2, 2},
     FunctionInfo{"contains", 2, 2},
     FunctionInfo{"merge", 2, 2},
+    FunctionInfo{"object", 0, k_any},
     FunctionInfo{"slice", 3, 3},
     FunctionInfo{"is_array"},
     FunctionInfo{"is_object"},
@@ -244,6 +245,16 @@ Result<json::value> number_of(const Arguments& a) {
   return json::value(value);
 }
 
+/// Names and values in turn.
+Result<json::value> object_of(const Arguments& a) {
+  json::object out;
+  for (std::size_t i = 0; i < a.size(); i += 2) {
+    if (!a[i].is_string() || i + 1 == a.size()) return no_fit("object", a);
+    out[a[i].get_string()] = a[i + 1];
+  }
+  return json::value(std::move(out));
+}
+
 Result<json::value> text_of(const Arguments& a) {
   if (a[0].is_string()) return a[0];
   if (const auto i = as_integer(a[0]); i && !a[0].is_bool()) {
@@ -265,6 +276,7 @@ Result<json::value> call_function(const std::string& function, const Arguments& 
   if (f == "bool") return json::value(truthy(arguments[0]));
   if (f == "is_array") return json::value(arguments[0].is_array());
   if (f == "is_object") return json::value(arguments[0].is_object());
+  if (f == "object") return object_of(arguments);
   if (f == "is_text") return json::value(arguments[0].is_string());
   if (f == "str") return text_of(arguments);
   if (f == "number") return number_of(arguments);

@@ -453,7 +453,7 @@ Result<StandardRules> read_standard_rules(std::string_view text) {
   StandardRules rules;
   const Reader in(k_standard_file);
   MODELD_ASSIGN(const toml::table root, parse(k_standard_file, text));
-  MODELD_TRY(in.only(root, {"keys", "drop_text", "drop_any", "defaults"}));
+  MODELD_TRY(in.only(root, {"keys", "drop_text", "drop_any", "defaults", "layer_types_checked"}));
   if (const toml::node* keys = root.get("keys"); keys != nullptr && keys->is_table()) {
     for (const auto& [name, unused] : *keys->as_table()) {
       MODELD_ASSIGN(auto list, in.keys(*keys->as_table(), name.str(), "", rules));
@@ -464,6 +464,7 @@ Result<StandardRules> read_standard_rules(std::string_view text) {
     }
   }
   MODELD_ASSIGN(rules.drop_text, in.patterns(root, "drop_text"));
+  MODELD_ASSIGN(rules.layer_types_checked, in.texts(root, "layer_types_checked"));
   MODELD_ASSIGN(rules.drop_any, in.patterns(root, "drop_any"));
   if (const toml::node* node = root.get("defaults"); node != nullptr && node->is_table()) {
     MODELD_ASSIGN(rules.defaults, in.defaults(*node->as_table()));

@@ -69,21 +69,38 @@ Result<void> complete_parts(json::object& config, const ArchitectureSet& archite
   return {};
 }
 
-/// What the configuration class adds; nothing where the class is unknown.
+/// Whether a class would refuse its configuration: the reference then reads the file as it is.
+bool refused(const json::object& config, const StandardRules& standard) {
+  const auto& checking = standard.layer_types_checked;
+  const std::string type = model_type_of(config);
+  if (std::find(checking.begin(), checking.end(), type) == checking.end()) return false;
+  const json::value* types = config.if_contains("layer_types");
+  const json::value* layers = config.if_contains("num_hidden_layers");
+  if (types == nullptr || !types->is_array() || layers == nullptr) return false;
+  const auto count = as_integer(*layers);
+  return count && *count != static_cast<std::int64_t>(types->get_array().size());
+}
+
+/// What the configuration class adds; nothing where the class is unknown or refuses.
 Result<void> complete(json::object& config, const ArchitectureSet& architectures) {
   const auto* defaults = architectures.defaults(model_type_of(config));
   if (defaults == nullptr) return {};
-  MODELD_TRY(complete_parts(config, architectures));
-  for (auto& member : config) {
+  const StandardRules& standard = architectures.standard();
+  json::object full = config;
+  MODELD_TRY(complete_parts(full, architectures));
+  for (auto& member : full) {
     if (json::object* part = member.value().if_object()) {
       const auto* inner = architectures.defaults(model_type_of(*part));
       if (inner == nullptr) continue;
       MODELD_TRY(apply(*inner, *part));
-      MODELD_TRY(apply(architectures.standard().defaults, *part));
+      MODELD_TRY(apply(standard.defaults, *part));
+      if (refused(*part, standard)) return {};
     }
   }
-  MODELD_TRY(apply(*defaults, config));
-  return apply(architectures.standard().defaults, config);
+  MODELD_TRY(apply(*defaults, full));
+  MODELD_TRY(apply(standard.defaults, full));
+  if (!refused(full, standard)) config = std::move(full);
+  return {};
 }
 
 void name_text_part(json::object& config) {
@@ -158,9 +175,11 @@ Result<const Architecture*> choose(const ArchitectureSet& architectures, const M
   for (const Architecture* one : architectures.find(config.class_name, kind)) {
     if (!one->when) return one;
     // A condition sees the text part as if it stood at the root already.
-    json::object values = config.values;
-    if (const json::object* text = member_object(config.values, "text_config")) {
-      for (const auto& member : *text) {
+    json::object values = one->raw_config ? config.raw : config.values;
+    name_text_part(values);
+    if (const json::object* part = member_object(values, "text_config")) {
+      const json::object text = *part;
+      for (const auto& member : text) {
         values[member.key()] = member.value();
       }
     }

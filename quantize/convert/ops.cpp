@@ -63,11 +63,15 @@ public:
     }
     return missing(i, "a whole number");
   }
-  Result<float> real(std::size_t i) const {
+  Result<double> number(std::size_t i) const {
     if (i < values_.size()) {
-      if (const auto value = as_number(values_[i])) return static_cast<float>(*value);
+      if (const auto value = as_number(values_[i])) return *value;
     }
     return missing(i, "a number");
+  }
+  Result<float> real(std::size_t i) const {
+    MODELD_ASSIGN(const double value, number(i));
+    return static_cast<float>(value);
   }
   /// All arguments as whole numbers.
   Result<std::vector<std::int64_t>> wholes() const {
@@ -354,7 +358,8 @@ Result<SourcePtr> generate(const OpRule& by, const ExprScope& scope, const FileS
     MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));
     MODELD_ASSIGN(const auto rotary, arguments.whole(0));
     MODELD_ASSIGN(const auto head, arguments.whole(1));
-    return llama3_rope_part(scope, rotary, head);
+    MODELD_ASSIGN(const auto base, arguments.number(2));
+    return llama3_rope_part(scope, rotary, head, base);
   }
   if (by.name == "module_weight") {
     MODELD_ASSIGN(const Arguments arguments, Arguments::of(by, scope));

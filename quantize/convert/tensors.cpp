@@ -120,6 +120,12 @@ struct Match {
   std::string suffix;
 };
 
+/// NVFP4 experts of one kind and block, until all are there.
+struct PackedExperts {
+  Match match;
+  std::map<std::uint32_t, const NamedSource*> parts; ///< by expert
+};
+
 class Planner {
 public:
   Planner(const ModelConfig& config, const FileSet& files, const OutputType& file_type,
@@ -131,7 +137,7 @@ public:
     std::vector<std::string> unmapped;
     bool generated = options_.adapter; // an adapter changes tensors, it adds none
     for (const NamedSource& source : weights.tensors) {
-      if (!source.front && !std::exchange(generated, true)) MODELD_TRY(add_generated());
+      if (!source.front && !std::exchange(generated, true)) MODELD_TRY(end_of_front());
       MODELD_ASSIGN(const auto match, find_rule(source.name));
       if (!match) {
         unmapped.push_back(source.name);
@@ -139,7 +145,7 @@ public:
       }
       MODELD_TRY(take(source, *match));
     }
-    if (!generated) MODELD_TRY(add_generated());
+    if (!generated) MODELD_TRY(end_of_front());
     if (!unmapped.empty()) return refuse_unmapped(unmapped);
     MODELD_TRY(check_groups());
     count_parameters();
@@ -178,6 +184,13 @@ private:
       }
     }
     return std::optional<Match>();
+  }
+
+  Result<void> end_of_front() {
+    for (const PackedExperts& rest : std::exchange(packed_, {})) {
+      MODELD_TRY(emit_experts(rest));
+    }
+    return add_generated();
   }
 
   Result<void> add_generated() {
@@ -241,24 +254,48 @@ private:
 
   /// NVFP4 blocks go out with their scales; experts as soon as those of one kind are all there.
   Result<void> take_packed(const NamedSource& source, const Match& match) {
-    const TensorRule& rule = family_.tensors[match.rule];
-    std::vector<const NamedSource*> parts{&source};
-    SourcePtr blocks = source.tensor;
-    if (rule.group) {
-      auto& all = packed_[{match.rule, match.numbers.bid.value_or(0)}];
-      all[match.numbers.xid.value_or(0)] = &source;
-      MODELD_ASSIGN(const std::uint64_t count, group_count(*rule.group, match.numbers));
-      if (all.size() < count) return {};
-      parts.clear();
-      std::vector<SourcePtr> tensors;
-      for (const auto& [xid, part] : all) {
-        parts.push_back(part);
-        tensors.push_back(part->tensor);
-      }
-      MODELD_ASSIGN(blocks, stack(tensors));
-      all.clear();
+    if (!family_.tensors[match.rule].group) {
+      return emit_packed(match, source.tensor, {&source});
     }
-    MODELD_TRY(emit(rule, source.name, blocks, match.numbers, match.suffix));
+    const auto found = std::find_if(packed_.begin(), packed_.end(), [&](const PackedExperts& p) {
+      return p.match.rule == match.rule && p.match.numbers.bid == match.numbers.bid;
+    });
+    PackedExperts& all =
+        found == packed_.end() ? packed_.emplace_back(PackedExperts{match, {}}) : *found;
+    all.parts[match.numbers.xid.value_or(0)] = &source;
+    MODELD_ASSIGN(const std::size_t count, packed_count());
+    if (count == 0 || all.parts.size() < count) return {};
+    const PackedExperts ready = all;
+    std::erase_if(packed_, [&](const PackedExperts& p) { return &p == &all; });
+    return emit_experts(ready);
+  }
+
+  /// How many experts the reference waits for; none: it takes what there is at the end.
+  Result<std::size_t> packed_count() const {
+    for (const std::string_view name : {"num_local_experts", "num_experts"}) {
+      const json::value* count = config_.values.if_contains(name);
+      if (count == nullptr) continue;
+      const auto number = as_integer(*count);
+      return number && *number > 0 ? static_cast<std::size_t>(*number) : std::size_t{0};
+    }
+    return std::size_t{0};
+  }
+
+  Result<void> emit_experts(const PackedExperts& all) {
+    std::vector<SourcePtr> tensors;
+    std::vector<const NamedSource*> parts;
+    for (const auto& [xid, part] : all.parts) {
+      parts.push_back(part);
+      tensors.push_back(part->tensor);
+    }
+    MODELD_ASSIGN(SourcePtr blocks, stack(tensors));
+    return emit_packed(all.match, std::move(blocks), parts);
+  }
+
+  Result<void> emit_packed(const Match& match, const SourcePtr& blocks,
+                           const std::vector<const NamedSource*>& parts) {
+    const TensorRule& rule = family_.tensors[match.rule];
+    MODELD_TRY(emit(rule, parts[0]->name, blocks, match.numbers, match.suffix));
     const std::string stem = rule.outputs[0].to.fill(match.numbers);
     std::vector<SourcePtr> scales;
     std::vector<SourcePtr> inputs;
@@ -526,8 +563,7 @@ private:
   std::set<std::string> names_;
   std::map<std::string, SourcePtr> sources_; ///< by output name
   std::map<std::pair<std::size_t, std::uint32_t>, Collected> collected_;
-  std::map<std::pair<std::size_t, std::uint32_t>, std::map<std::uint32_t, const NamedSource*>>
-      packed_;
+  std::vector<PackedExperts> packed_; ///< in the order of their first parts
   std::map<std::string, std::pair<SourcePtr, SourcePtr>> gate_up_; ///< by block
   bool was_fp8_ = false; ///< of the source tensor that was taken last
 };

@@ -115,12 +115,14 @@ Result<SourcePtr> llama3_rope(const ExprScope& scope) {
   return owned_tensor(shape, std::move(factors));
 }
 
-Result<SourcePtr> llama3_rope_part(const ExprScope& scope, std::int64_t rotary, std::int64_t head) {
+Result<SourcePtr> llama3_rope_part(const ExprScope& scope, std::int64_t rotary, std::int64_t head,
+                                   double base) {
   if (rotary <= 0 || rotary > head || head > k_max_head) {
     return fail(Errc::malformed,
                 fmt::format("making rotary factors: {} rotary dimensions of {}", rotary, head));
   }
-  MODELD_ASSIGN(const Llama3 scheme, llama3_of(scope));
+  MODELD_ASSIGN(Llama3 scheme, llama3_of(scope));
+  scheme.base = base;
   std::vector<float> factors = llama3_factors<double>(scheme, rotary);
   factors.resize(std::max<std::size_t>(factors.size(), static_cast<std::size_t>(head) / 2), 1.0F);
   const Shape shape{factors.size()};

@@ -12,7 +12,8 @@ namespace modeld::quantize {
 /// smooth (failure case A08). Reads rope_parameters, head_dim, hidden_size, num_attention_heads.
 Result<SourcePtr> llama3_rope(const ExprScope& scope);
 /// The same for the first `rotary` dimensions of a head, computed in double precision, with ones
-/// for the rest of `head` (Step 3.5).
-Result<SourcePtr> llama3_rope_part(const ExprScope& scope, std::int64_t rotary, std::int64_t head);
+/// for the rest of `head` (Step 3.5, which also has a base of its own).
+Result<SourcePtr> llama3_rope_part(const ExprScope& scope, std::int64_t rotary, std::int64_t head,
+                                   double base);
 
 } // namespace modeld::quantize

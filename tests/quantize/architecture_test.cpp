@@ -87,6 +87,7 @@ TEST_CASE("Expr computes as Python does", "[quantize][architecture]") {
   CHECK(evaluated("starts_with(name, 'te') and contains(name, 'x')") == "true");
   CHECK(evaluated("name[0] + name[-1]") == evaluated("name[0] + name[len(name) - 1]"));
   CHECK(evaluated("each(2, name[i])").size() == std::string("['t','e']").size());
+  CHECK(evaluated("object('x', a, 'y', [1]).y[0] + object('x', 2).x") == "3");
   CHECK(evaluated("10000.0") == "1E4");
 }
 
@@ -95,6 +96,8 @@ TEST_CASE("Expr refuses what does not fit", "[quantize][architecture]") {
   CHECK(evaluated("a + name") == "error");
   CHECK(evaluated("list[3]") == "error");
   CHECK(evaluated("name[99]") == "error");
+  CHECK(evaluated("object('x')") == "error");
+  CHECK(evaluated("object(1, 2)") == "error");
   CHECK(evaluated("9223372036854775807 + 1") == "error");
   for (const char* text : {"", "a +", "find(a + b)", "has(list[0])", "(a", "a b", "f(a)",
                            "find('a')", "each(3)", "'open", "1x", "a ? b", "[1, 2"}) {
