@@ -140,8 +140,8 @@ struct Architecture {
   std::vector<std::string> classes; ///< names in config.json's "architectures"
   std::optional<Expr> when;         ///< further condition, where files share a class
   bool raw_config = false;          ///< reads config.json as it is, without class defaults
-  /// Options of the converter that this family knows: "mtp", "fuse_gate_up_exps",
-  /// "dense_modules".
+  /// Options of the converter that this family knows: "mtp", "dense_modules", "fuse_gate_up_exps",
+  /// or, where the reference pays no heed to the latter, "separate_gate_up_exps".
   std::vector<std::string> options;
   std::optional<Expr> adapters; ///< names of adapters that stand beside the model
   std::vector<Assignment> prepare;

@@ -22,8 +22,8 @@ constexpr std::array k_types{
 };
 
 /// Keys that stand for themselves; all others belong to the architecture.
-constexpr std::array<std::string_view, 6> k_global{"general.", "tokenizer.", "clip.",
-                                                   "adapter.", "split.",     "xielu."};
+constexpr std::array<std::string_view, 7> k_global{
+    "general.", "tokenizer.", "clip.", "adapter.", "split.", "xielu.", "diffusion."};
 
 tl::unexpected<Error> bad(std::string_view line, std::string_view why) {
   return fail(Errc::malformed, fmt::format("reading line \"{}\": {}", line, why));

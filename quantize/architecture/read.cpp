@@ -419,8 +419,10 @@ Result<void> read_head(const Reader& in, const toml::table& root, Architecture& 
   arch.raw_config = config == "raw";
   MODELD_ASSIGN(arch.options, in.texts(root, "options"));
   for (const std::string& option : arch.options) {
-    if (option != "mtp" && option != "fuse_gate_up_exps" && option != "dense_modules") {
-      return in.bad(*root.get("options"), "options are mtp, fuse_gate_up_exps and dense_modules");
+    if (option != "mtp" && option != "dense_modules" && option != "fuse_gate_up_exps" &&
+        option != "separate_gate_up_exps") {
+      return in.bad(*root.get("options"),
+                    "options are mtp, dense_modules, fuse_gate_up_exps and separate_gate_up_exps");
     }
   }
   MODELD_ASSIGN(const std::string type, in.text_or(root, "type", "model"));

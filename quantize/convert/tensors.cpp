@@ -432,6 +432,7 @@ private:
     const bool gate = name.ends_with(k_gate);
     const bool experts = gate || name.ends_with(k_up);
     if (!options_.fuse_gate_up || !experts || tensor->packed()) return false;
+    if (family_.knows("separate_gate_up_exps")) return false;
     if (!family_.knows("fuse_gate_up_exps")) {
       return fail(Errc::unsupported,
                   fmt::format("converting '{}': a '{}' file has no tensor for fused gate and up "

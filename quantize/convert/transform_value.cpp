@@ -186,7 +186,7 @@ SourcePtr ternary(const SourcePtr& tensor) {
 }
 
 SourcePtr multiply_each(const SourcePtr& tensor, std::vector<float> factors, std::uint64_t repeat) {
-  return computed(ElementType::f32, tensor,
+  return computed(computing_type(*tensor), tensor,
                   [factors = std::move(factors), repeat](std::uint64_t first, float* values,
                                                          std::uint64_t count) {
                     for (std::uint64_t i = 0; i < count; ++i) {

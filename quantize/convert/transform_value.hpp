@@ -37,7 +37,7 @@ Result<SourcePtr> divide_by_column_norms(const SourcePtr& tensor, float epsilon)
 SourcePtr ternary(const SourcePtr& tensor);
 
 /// Products element by element; `factors` is repeated: element i of the tensor goes with factor
-/// (i / repeat) % size. Both single precision.
+/// (i / repeat) % size.
 SourcePtr multiply_each(const SourcePtr& tensor, std::vector<float> factors, std::uint64_t repeat);
 
 } // namespace modeld::quantize
