@@ -23,6 +23,7 @@
 //   shards   how many files; 1 where tensors are given
 //   argv     options of the converter
 //   sha256   of the reference's file, or error: the reference refuses
+//   may_refuse  the reference's file is wrong; ours is equal with force
 
 namespace modeld::test {
 
