@@ -2,6 +2,7 @@
 #include "quantize/encoder/normalizer.hpp"
 
 #include "quantize/encoder/charsmap.hpp"
+#include "quantize/encoder/make_steps.hpp"
 #include "quantize/encoder/regex.hpp"
 #include "quantize/encoder/unicode.hpp"
 #include "quantize/encoder/unicode_versions.hpp"
@@ -21,8 +22,6 @@ namespace modeld::quantize {
 namespace {
 
 using boost::json::object;
-
-constexpr unsigned k_max_depth = 32;
 
 /// A step without state of its own.
 class Simple final : public Normalizer {
@@ -230,37 +229,16 @@ std::unique_ptr<Normalizer> make_simple(std::string_view type, const object& val
   return nullptr;
 }
 
-Result<std::unique_ptr<Normalizer>> make_at(const boost::json::value& value, unsigned depth) {
-  if (value.is_null()) return nullptr;
-  const auto* fields = value.if_object();
-  if (fields == nullptr || depth > k_max_depth) {
-    return fail(Errc::malformed, "reading 'tokenizer.json': a normalizer that is no object");
-  }
-  const auto type = text_member(*fields, "type").value_or("");
-  if (type == "Replace") return make_replace(*fields);
-  if (type == "Precompiled") return make_charsmap(*fields);
-  if (type == "Sequence") {
-    std::vector<std::unique_ptr<Normalizer>> parts;
-    const auto* list = fields->if_contains("normalizers");
-    if (list == nullptr || !list->is_array()) {
-      return fail(Errc::malformed, "reading 'tokenizer.json': a Sequence without normalizers");
-    }
-    for (const auto& each : list->get_array()) {
-      MODELD_ASSIGN(auto part, make_at(each, depth + 1));
-      if (part != nullptr) parts.push_back(std::move(part));
-    }
-    return std::make_unique<Sequence>(std::move(parts));
-  }
-  auto simple = make_simple(type, *fields);
-  if (simple != nullptr) return simple;
-  return fail(Errc::unsupported,
-              fmt::format("reading 'tokenizer.json': the normalizer '{}' is not known", type));
+Result<std::unique_ptr<Normalizer>> make_one(std::string_view type, const object& fields) {
+  if (type == "Replace") return make_replace(fields);
+  if (type == "Precompiled") return make_charsmap(fields);
+  return make_simple(type, fields);
 }
 
 } // namespace
 
 Result<std::unique_ptr<Normalizer>> Normalizer::make(const boost::json::value& value) {
-  return make_at(value, 0);
+  return make_steps<Normalizer, Sequence>(value, {"normalizer", "normalizers"}, make_one);
 }
 
 } // namespace modeld::quantize

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/encoder/pretokenizer.hpp"
 
+#include "quantize/encoder/make_steps.hpp"
 #include "quantize/encoder/regex.hpp"
 #include "quantize/encoder/scripts.hpp"
 #include "quantize/encoder/split.hpp"
@@ -21,7 +22,6 @@ namespace {
 using boost::json::object;
 using Pieces = std::vector<EncoderPiece>;
 
-constexpr unsigned k_max_depth = 32;
 constexpr std::string_view k_gpt2_pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -228,37 +228,16 @@ std::unique_ptr<PreTokenizer> make_simple(std::string_view type, const object& v
   return nullptr;
 }
 
-Result<std::unique_ptr<PreTokenizer>> make_at(const boost::json::value& value, unsigned depth) {
-  if (value.is_null()) return nullptr;
-  const auto* fields = value.if_object();
-  if (fields == nullptr || depth > k_max_depth) {
-    return fail(Errc::malformed, "reading 'tokenizer.json': a pre-tokenizer that is no object");
-  }
-  const auto type = text_member(*fields, "type").value_or("");
-  if (type == "ByteLevel") return make_byte_level(*fields);
-  if (type == "Split") return make_split(*fields);
-  if (type == "Sequence") {
-    std::vector<std::unique_ptr<PreTokenizer>> parts;
-    const auto* list = fields->if_contains("pretokenizers");
-    if (list == nullptr || !list->is_array()) {
-      return fail(Errc::malformed, "reading 'tokenizer.json': a Sequence without pretokenizers");
-    }
-    for (const auto& each : list->get_array()) {
-      MODELD_ASSIGN(auto part, make_at(each, depth + 1));
-      if (part != nullptr) parts.push_back(std::move(part));
-    }
-    return std::make_unique<Sequence>(std::move(parts));
-  }
-  auto simple = make_simple(type, *fields);
-  if (simple != nullptr) return simple;
-  return fail(Errc::unsupported,
-              fmt::format("reading 'tokenizer.json': the pre-tokenizer '{}' is not known", type));
+Result<std::unique_ptr<PreTokenizer>> make_one(std::string_view type, const object& fields) {
+  if (type == "ByteLevel") return make_byte_level(fields);
+  if (type == "Split") return make_split(fields);
+  return make_simple(type, fields);
 }
 
 } // namespace
 
 Result<std::unique_ptr<PreTokenizer>> PreTokenizer::make(const boost::json::value& value) {
-  return make_at(value, 0);
+  return make_steps<PreTokenizer, Sequence>(value, {"pre-tokenizer", "pretokenizers"}, make_one);
 }
 
 } // namespace modeld::quantize
