@@ -4,6 +4,7 @@
 #include "schema/result.hpp"
 
 #include <boost/json/object.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <cstdint>
 #include <map>
@@ -31,7 +32,7 @@ struct AddedToken {
 };
 
 /// Ids of a model's own tokens. Texts are borrowed.
-using ModelIds = std::unordered_map<std::string_view, std::uint32_t>;
+using ModelIds = boost::unordered_flat_map<std::string_view, std::uint32_t>;
 
 /// The added tokens, with the ids that the library gives them: a token that the model knows keeps
 /// the model's id, any other gets the next one in the order of adding. Ids in files do not count.
