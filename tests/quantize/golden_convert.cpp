@@ -2,10 +2,12 @@
 // Converts golden cases and compares the files with those of the reference, byte for byte.
 //
 //   golden_convert [--threads N] [--only TEXT] [--skip TEXT] [--families FOLDER] [--no-vocabulary]
-//                  [--skip-unsupported] CASE_FOLDER...
+//                  [--skip-unsupported] [--write FOLDER] CASE_FOLDER...
 //
-// --families takes the families from files instead of the program; --no-vocabulary compares all but
-// the tokenizer's keys; --skip-unsupported passes over options that this driver cannot pass on.
+// --write keeps the files that are equal. --families takes the families from files instead of the
+// program; --no-vocabulary compares all but the tokenizer's keys; --skip-unsupported passes over
+// options that this driver cannot pass on.
+// --write keeps the files that are equal.
 // For an output that differs it prints the first metadata key, tensor or byte that does. Exit
 // status 0 where everything is equal.
 
@@ -26,6 +28,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -53,6 +56,7 @@ struct Settings {
   std::string skip; ///< likewise
   bool no_vocabulary = false;
   bool skip_unsupported = false;
+  fs::path write; ///< a folder for files that are equal; empty: they are not kept
   const ArchitectureSet* families = nullptr;
 };
 
@@ -101,6 +105,15 @@ bool right_digest(const json::object& output, const std::string& digest) {
   return false;
 }
 
+/// A file that is equal, under the case's name for it.
+void write_file(const fs::path& folder, const json::object& output,
+                std::span<const std::byte> bytes) {
+  std::ofstream out(folder / flag_text(output, "file"), std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  if (!out.flush()) throw std::runtime_error("writing to '" + folder.string() + "' failed");
+}
+
 /// The first difference, or nothing.
 std::string compare_part(const GgufModel& model, const json::object& output,
                          const Settings& settings) {
@@ -109,7 +122,10 @@ std::string compare_part(const GgufModel& model, const json::object& output,
   if (const auto done = write_gguf(model, sink, write); !done) {
     return "writing: " + done.error().message;
   }
-  if (right_digest(output, validate::sha256_of(sink.bytes).hex())) return {};
+  if (right_digest(output, validate::sha256_of(sink.bytes).hex())) {
+    if (!settings.write.empty()) write_file(settings.write, output, sink.bytes);
+    return {};
+  }
   const auto keys = settings.no_vocabulary ? test::Keys::without_tokenizer : test::Keys::all;
   std::string difference = test::first_difference(model, sink.bytes, output, keys);
   if (settings.no_vocabulary) return difference;
@@ -197,6 +213,8 @@ int main(int argc, char** argv) {
       settings.only = argv[++i];
     } else if (argument == "--skip" && i + 1 < argc) {
       settings.skip = argv[++i];
+    } else if (argument == "--write" && i + 1 < argc) {
+      settings.write = argv[++i];
     } else if (argument == "--families" && i + 1 < argc) {
       families = argv[++i];
     } else if (argument == "--skip-unsupported") {
