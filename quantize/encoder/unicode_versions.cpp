@@ -177,7 +177,8 @@ constexpr char32_t k_first_newer = k_known[0].first;
 } // namespace
 
 bool is_not_normalized(char32_t c) {
-  return row_of(k_not_normalized, c) != nullptr;
+  // utf8proc drops the first of these after a Hangul syllable, as if it were a final consonant.
+  return c == 0x11A7 || row_of(k_not_normalized, c) != nullptr;
 }
 
 bool is_mark_to_leave(char32_t c) {
