@@ -63,8 +63,10 @@ private:
     std::memcpy(&value, at, sizeof(T));
     if (big_endian == (std::endian::native == std::endian::big)) return value;
     T turned = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      turned = static_cast<T>(turned | ((value >> (8 * i) & 0xFFU) << (8 * (sizeof(T) - 1 - i))));
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      const auto byte = static_cast<std::uint64_t>(value) >> (8 * i) & 0xFFU;
+      turned = static_cast<T>(turned | static_cast<T>(byte << (8 * (sizeof(T) - 1 - i))));
+    }
     return turned;
   }
 };
