@@ -1,6 +1,6 @@
 -- The index of a store: what the manifests under snapshots/, variants/, pins/ and links/ say, in a form that
 -- answers in microseconds. It holds nothing that those files could not rebuild, except jobs, leases
--- and times of use. user_version 2. Every statement that uses it is in store/index*.cpp.
+-- and times of use. user_version 3. Every statement that uses it is in store/index*.cpp.
 -- Digests and git ids are raw bytes; times are seconds since 1970, mtime_ns nanoseconds.
 
 CREATE TABLE written_by (version TEXT NOT NULL);
@@ -61,6 +61,17 @@ CREATE TABLE snapshot_files (
   FOREIGN KEY (repo, commit_id) REFERENCES snapshots ON DELETE CASCADE
 ) WITHOUT ROWID;
 CREATE INDEX snapshot_files_by_digest ON snapshot_files (digest);
+-- What the Hub lists of a snapshot and nobody asked for.
+CREATE TABLE absent_files (
+  repo TEXT NOT NULL,
+  commit_id BLOB NOT NULL,
+  path TEXT NOT NULL,
+  size INTEGER NOT NULL CHECK (size >= 0),
+  git_oid BLOB NOT NULL CHECK (length(git_oid) = 20),
+  digest BLOB CHECK (digest IS NULL OR length(digest) = 32),     -- where the Hub lists it
+  PRIMARY KEY (repo, commit_id, path),
+  FOREIGN KEY (repo, commit_id) REFERENCES snapshots ON DELETE CASCADE
+) WITHOUT ROWID;
 
 CREATE TABLE variants (
   key BLOB PRIMARY KEY CHECK (length(key) = 32),

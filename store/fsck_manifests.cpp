@@ -45,7 +45,7 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
   } else if (const auto parsed = Snapshot::from_json(*found_text); !parsed) {
     found("FS-11", path, parsed.error().message, "written again from the index", rewrite);
   } else if (*found_text != text) {
-    found("FS-12", path, "differs from the index", "written again from the index", rewrite);
+    check_newer_manifest(path, *snapshot, *parsed, rewrite);
   }
   const bool damaged =
       std::any_of(snapshot->files.begin(), snapshot->files.end(), [&](const SnapshotFile& f) {
@@ -63,17 +63,38 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
   }
   if (!damaged && !plain_view_complete(state_.disk, *snapshot)) {
     found("FS-16", layout::view(info.repo, info.commit), "incomplete", "made again",
-          [&]() -> Result<void> {
-            std::vector<Variant> variants;
-            {
-              auto index = state_.writer.lock();
-              MODELD_ASSIGN(variants, index->variants_in(info.repo, info.commit));
-            }
-            std::erase_if(variants, [&](const Variant& v) { return !has_blob(v.result); });
-            return build_plain_view(state_.disk, *snapshot, variants, state_.temporary("view"));
-          });
+          [&] { return make_view(*snapshot); });
   }
   return {};
+}
+
+Result<void> FsckRun::make_view(const Snapshot& snapshot) {
+  std::vector<Variant> variants;
+  {
+    auto index = state_.writer.lock();
+    MODELD_ASSIGN(variants, index->variants_in(snapshot.repo, snapshot.commit));
+  }
+  std::erase_if(variants, [&](const Variant& v) { return !has_blob(v.result); });
+  return build_plain_view(state_.disk, snapshot, variants, state_.temporary("view"));
+}
+
+/// A manifest that differs from the row: a pull of further files wrote it and got no further, or it
+/// is wrong.
+void FsckRun::check_newer_manifest(const std::string& path, const Snapshot& row,
+                                   const Snapshot& manifest, const Fix& rewrite) {
+  const auto both = row.merged_with(manifest);
+  const bool ahead = both && *both == manifest &&
+                     std::all_of(manifest.files.begin(), manifest.files.end(),
+                                 [&](const SnapshotFile& file) { return has_blob(file.sha256); });
+  if (!ahead) {
+    found("FS-12", path, "differs from the index", "written again from the index", rewrite);
+    return;
+  }
+  found("FS-12", path, "names more files than the index; all of them are here", "row completed",
+        [this, manifest]() -> Result<void> {
+          MODELD_TRY(make_view(manifest));
+          return change_rows([&](Index& index) { return index.extend_snapshot(manifest); });
+        });
 }
 
 Result<void> FsckRun::check_snapshot_files() {
@@ -128,12 +149,7 @@ Result<void> FsckRun::check_snapshot_manifest(const std::string& path) {
     return {};
   }
   found("FS-13", path, "no row; all its files are here", "row written", [&]() -> Result<void> {
-    std::vector<Variant> variants;
-    {
-      auto index = state_.writer.lock();
-      MODELD_ASSIGN(variants, index->variants_in(snapshot->repo, snapshot->commit));
-    }
-    MODELD_TRY(build_plain_view(state_.disk, *snapshot, variants, state_.temporary("view")));
+    MODELD_TRY(make_view(*snapshot));
     return change_rows(
         [&](Index& index) { return index.put_snapshot(*snapshot, time_of(state_.disk, path)); });
   });

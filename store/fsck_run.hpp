@@ -45,6 +45,9 @@ private:
   // fsck_manifests.cpp
   Result<void> check_snapshots();
   Result<void> check_snapshot_row(const SnapshotInfo& info);
+  void check_newer_manifest(const std::string& path, const Snapshot& row, const Snapshot& manifest,
+                            const Fix& rewrite);
+  Result<void> make_view(const Snapshot& snapshot);
   Result<void> check_snapshot_files();
   Result<bool> is_listed(const std::string& path);
   Result<void> check_snapshot_manifest(const std::string& path);

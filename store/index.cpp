@@ -16,6 +16,15 @@ BlobRow read_blob(const Query& query) {
   return row;
 }
 
+// Statements are kept by address, so these live as long as the program.
+const std::string k_all_snapshots =
+    "SELECT repo, commit_id, files, bytes, added, used, damaged, "
+    "(SELECT count(*) FROM absent_files a WHERE a.repo = s.repo AND a.commit_id = s.commit_id), "
+    "(SELECT coalesce(sum(size), 0) FROM absent_files a WHERE a.repo = s.repo AND "
+    "a.commit_id = s.commit_id) FROM snapshots s";
+const std::string k_one_snapshot = k_all_snapshots + " WHERE repo = ? AND commit_id = ?";
+const std::string k_sorted_snapshots = k_all_snapshots + " ORDER BY repo, commit_id";
+
 SnapshotInfo read_snapshot_info(const Query& query) {
   SnapshotInfo row;
   row.repo = RepoId{query.text(0)};
@@ -25,6 +34,8 @@ SnapshotInfo read_snapshot_info(const Query& query) {
   row.added = query.integer(4);
   row.used = query.integer(5);
   row.damaged = query.integer(6) != 0;
+  row.absent = query.size(7);
+  row.absent_bytes = query.size(8);
   return row;
 }
 
@@ -154,9 +165,28 @@ Result<void> Index::put_snapshot(const Snapshot& snapshot, UnixTime added) {
                  .bind(snapshot.repo.text, snapshot.commit, std::uint64_t{snapshot.files.size()},
                        snapshot.bytes(), added)
                  .run());
+  return put_files(snapshot);
+}
+
+Result<void> Index::extend_snapshot(const Snapshot& snapshot) {
+  MODELD_TRY(db_.query("DELETE FROM absent_files WHERE repo = ? AND commit_id = ?")
+                 .bind(snapshot.repo.text, snapshot.commit)
+                 .run());
+  MODELD_TRY(put_files(snapshot));
+  return correct_sums(snapshot.repo, snapshot.commit);
+}
+
+Result<void> Index::put_files(const Snapshot& snapshot) {
   for (const SnapshotFile& file : snapshot.files) {
     MODELD_TRY(db_.query("INSERT INTO snapshot_files (repo, commit_id, path, size, git_oid, "
-                         "digest) VALUES (?, ?, ?, ?, ?, ?)")
+                         "digest) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
+                   .bind(snapshot.repo.text, snapshot.commit, file.path, file.size, file.git_oid,
+                         file.sha256)
+                   .run());
+  }
+  for (const ListedFile& file : snapshot.absent) {
+    MODELD_TRY(db_.query("INSERT INTO absent_files (repo, commit_id, path, size, git_oid, digest) "
+                         "VALUES (?, ?, ?, ?, ?, ?)")
                    .bind(snapshot.repo.text, snapshot.commit, file.path, file.size, file.git_oid,
                          file.sha256)
                    .run());
@@ -175,19 +205,24 @@ Result<std::optional<Snapshot>> Index::find_snapshot(const RepoId& repo, const G
                   return SnapshotFile{row.text(0), row.size(1), row.digest<GitOid>(2),
                                       row.digest<Sha256Digest>(3)};
                 }));
+  auto rest = db_.query("SELECT path, size, git_oid, digest FROM absent_files "
+                        "WHERE repo = ? AND commit_id = ? ORDER BY path");
+  rest.bind(repo.text, commit);
+  MODELD_ASSIGN(snapshot.absent, read_all(rest, [](const Query& row) {
+                  return ListedFile{row.text(0), row.size(1), row.digest<GitOid>(2),
+                                    row.optional_digest<Sha256Digest>(3)};
+                }));
   return snapshot;
 }
 
 Result<std::optional<SnapshotInfo>> Index::snapshot_info(const RepoId& repo, const GitOid& commit) {
-  auto query = db_.query("SELECT repo, commit_id, files, bytes, added, used, damaged "
-                         "FROM snapshots WHERE repo = ? AND commit_id = ?");
+  auto query = db_.query(k_one_snapshot.c_str());
   query.bind(repo.text, commit);
   return read_one(query, read_snapshot_info);
 }
 
 Result<std::vector<SnapshotInfo>> Index::list_snapshots() {
-  auto query = db_.query("SELECT repo, commit_id, files, bytes, added, used, damaged "
-                         "FROM snapshots ORDER BY repo, commit_id");
+  auto query = db_.query(k_sorted_snapshots.c_str());
   return read_all(query, read_snapshot_info);
 }
 

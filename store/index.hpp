@@ -82,6 +82,8 @@ public:
 
   // ---- snapshots
   Result<void> put_snapshot(const Snapshot& snapshot, UnixTime added);
+  /// One that is there: its new files and what is absent now.
+  Result<void> extend_snapshot(const Snapshot& snapshot);
   Result<std::optional<Snapshot>> find_snapshot(const RepoId& repo, const GitOid& commit);
   Result<std::optional<SnapshotInfo>> snapshot_info(const RepoId& repo, const GitOid& commit);
   Result<std::vector<SnapshotInfo>> list_snapshots();
@@ -148,6 +150,7 @@ public:
 private:
   explicit Index(Db db) : db_(std::move(db)) {}
 
+  Result<void> put_files(const Snapshot& snapshot);
   Result<std::vector<Variant>> read_variants(const std::vector<Sha256Digest>& keys);
 
   Db db_;

@@ -36,8 +36,10 @@ struct SnapshotInfo {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   UnixTime added = 0;
-  UnixTime used = 0;    ///< last use of any of its blobs; 0 if never
-  bool damaged = false; ///< a blob is quarantined: not served until repaired
+  UnixTime used = 0;              ///< last use of any of its blobs; 0 if never
+  bool damaged = false;           ///< a blob is quarantined: not served until repaired
+  std::uint64_t absent = 0;       ///< files that the Hub lists and are not here
+  std::uint64_t absent_bytes = 0; ///< of those
 
   bool operator==(const SnapshotInfo&) const = default;
 };

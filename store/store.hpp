@@ -53,7 +53,7 @@ private:
 /// Invariants, also after kill -9 or a power cut at any moment:
 /// 1. A file under blobs/ has the SHA-256 that is its name.
 /// 2. A row names only blobs, manifests and views that are there.
-/// 3. A snapshot is listed only when all its files are there and proved.
+/// 3. A snapshot is listed only when all files that it says are here are there and proved.
 /// 4. A manifest is there for every snapshot, ref, pin and variant that has a row.
 /// 5. What was acknowledged is still there after a restart.
 class Store {
@@ -94,14 +94,15 @@ public:
   void refill_reserve();                      ///< after a collection that needed it
 
   // ---- snapshots
-  /// All blobs must be there (not_found names the first that is not). Manifest, view folder, row.
-  /// Publishing what is already there is fine.
+  /// All blobs of its files must be there (not_found names the first that is not). Manifest, view
+  /// folder, row. Publishing what is already there is fine; files that were absent join those that
+  /// are here. conflict where the commit is here with another list.
   Result<void> publish_snapshot(const Snapshot& snapshot);
   Result<std::optional<Snapshot>> find_snapshot(const RepoId& repo, const GitOid& commit) const;
   Result<std::vector<SnapshotInfo>> list_snapshots() const;
   /// Rows, manifest and view; blobs stay until collection. not_found; conflict while pinned.
   Result<void> remove_snapshot(const RepoId& repo, const GitOid& commit);
-  /// The folder views/<org>/<name>/<commit>: complete, read-only by convention.
+  /// The folder views/<org>/<name>/<commit> with every file that is here, read-only by convention.
   std::filesystem::path snapshot_folder(const RepoId& repo, const GitOid& commit) const;
   /// The files as mapped blobs, kept from collection while the set lives.
   Result<std::unique_ptr<FileSet>> snapshot_files(const Snapshot& snapshot);

@@ -38,7 +38,8 @@ std::string full_name(const RepoId& repo, const GitOid& commit) {
 
 Result<void> check_files(const Snapshot& snapshot) {
   std::string_view before;
-  for (const SnapshotFile& file : snapshot.files) {
+  const auto listing = snapshot.listing();
+  for (const ListedFile& file : listing) {
     if (auto ok = check_repo_path(file.path); !ok) {
       return fail(std::move(ok).error().context("publishing a snapshot"));
     }
@@ -91,41 +92,47 @@ tl::unexpected<Error> no_such_snapshot(const RepoId& repo, const GitOid& commit)
 
 } // namespace
 
-Result<void> Store::publish_snapshot(const Snapshot& snapshot) {
-  MODELD_TRY(check_files(snapshot));
+Result<void> Store::publish_snapshot(const Snapshot& given) {
+  MODELD_TRY(check_files(given));
   State& s = *state_;
   const Changed changed(s);
   std::vector<Sha256Digest> digests;
-  for (const SnapshotFile& file : snapshot.files) {
+  for (const SnapshotFile& file : given.files) {
     digests.push_back(file.sha256);
   }
   const BlobHold held = hold(digests);
   MODELD_TRY(bring_in(*this, digests));
   const std::lock_guard manifests(s.manifests);
   std::vector<Variant> variants;
-  bool listed = false;
+  std::optional<Snapshot> there;
+  Snapshot snapshot = given;
   {
     auto index = s.writer.lock();
-    MODELD_ASSIGN(const auto there, index->find_snapshot(snapshot.repo, snapshot.commit));
-    listed = there.has_value();
-    if (there && *there != snapshot) {
-      return fail(Errc::conflict,
-                  fmt::format("publishing '{}': it is here with other files",
-                              full_name(snapshot.repo, snapshot.commit)),
-                  "a commit never changes: check where this list came from");
+    MODELD_ASSIGN(there, index->find_snapshot(given.repo, given.commit));
+    if (there) {
+      auto both = there->merged_with(given);
+      if (!both) {
+        return fail(std::move(both).error().context(
+            fmt::format("publishing '{}'", full_name(given.repo, given.commit))));
+      }
+      snapshot = *std::move(both);
     }
     MODELD_TRY(check_blobs(*index, snapshot));
-    if (there && plain_view_complete(s.disk, snapshot)) return {};
+    if (there == snapshot && plain_view_complete(s.disk, snapshot)) return {};
     MODELD_ASSIGN(variants, variants_of(*index, snapshot.repo, snapshot.commit));
   }
   const std::string manifest = layout::snapshot_manifest(snapshot.repo, snapshot.commit);
   MODELD_TRY(s.disk.make_folders(folder_of(manifest)));
   MODELD_TRY(s.disk.replace_file(manifest, snapshot.to_json(), k_manifest_mode));
   MODELD_TRY(build_plain_view(s.disk, snapshot, variants, s.temporary("view")));
-  if (listed) return {}; // the view had to be mended only
+  if (there == snapshot) return {}; // the view had to be mended only
   auto index = s.writer.lock();
   MODELD_ASSIGN(auto txn, index->begin());
-  MODELD_TRY(index->put_snapshot(snapshot, time_of(s.disk, manifest)));
+  if (there) {
+    MODELD_TRY(index->extend_snapshot(snapshot));
+  } else {
+    MODELD_TRY(index->put_snapshot(snapshot, time_of(s.disk, manifest)));
+  }
   return txn.commit();
 }
 
@@ -139,10 +146,18 @@ Result<std::optional<Snapshot>> Store::find_snapshot(const RepoId& repo,
                 fmt::format("opening '{}': a blob of it is damaged", full_name(repo, commit)),
                 fmt::format("run modelctl repair {}", full_name(repo, commit)));
   }
-  MODELD_ASSIGN(auto snapshot, index->find_snapshot(repo, commit));
-  // Removed between the two looks.
-  if (snapshot && snapshot->files.size() != info->files) return std::nullopt;
-  return snapshot;
+  // Removed, or grown, between the looks of one statement and the next.
+  for (auto known = info; known;) {
+    MODELD_ASSIGN(auto snapshot, index->find_snapshot(repo, commit));
+    MODELD_ASSIGN(const auto again, index->snapshot_info(repo, commit));
+    const bool steady = again && known->files == again->files && known->absent == again->absent;
+    if (snapshot && steady && snapshot->files.size() == again->files &&
+        snapshot->absent.size() == again->absent) {
+      return snapshot;
+    }
+    known = again;
+  }
+  return std::nullopt;
 }
 
 Result<std::vector<SnapshotInfo>> Store::list_snapshots() const {

@@ -89,7 +89,15 @@ std::vector<Step> scenario() {
   return {
       {"queue job", [](Store& s) { return s.put_job(job(store::JobState::running)); },
        [](Store& s) { return there(s.find_job("job")); }},
-      {"pull first", [=](Store& s) { return pull(s, s1, k_files); },
+      {"pull a part of first, then all of it",
+       [=](Store& s) -> Result<void> {
+         Snapshot part = s1;
+         const SnapshotFile last = part.files.back();
+         part.files.pop_back();
+         part.absent = {{last.path, last.size, last.git_oid, std::nullopt}};
+         MODELD_TRY(pull(s, part, k_files));
+         return pull(s, s1, k_files);
+       },
        [=](Store& s) { return lists(s, s1); }},
       {"record ref", [](Store& s) { return s.record_ref(main_at('1')); },
        [](Store& s) { return there(s.find_ref(RepoId{"org/Name"}, "main")); }},

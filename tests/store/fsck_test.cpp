@@ -163,6 +163,14 @@ std::vector<Damage> damages() {
          other.files.pop_back();
          write_file(s.at(manifest), other.to_json());
        }},
+      {"FS-12", "a snapshot grew, and its rows did not",
+       [=](Subject& s) {
+         s.sql("INSERT INTO absent_files SELECT repo, commit_id, path, size, git_oid, NULL FROM "
+               "snapshot_files WHERE path = 'config.json'; "
+               "DELETE FROM snapshot_files WHERE path = 'config.json'; "
+               "UPDATE snapshots SET files = files - 1, bytes = (SELECT sum(size) FROM "
+               "snapshot_files f WHERE f.commit_id = snapshots.commit_id);");
+       }},
       {"FS-13", "a snapshot's rows were lost", [=](Subject& s) { s.sql(forget_snapshot); }},
       {"FS-14", "a snapshot's rows and a blob were lost",
        [=](Subject& s) {

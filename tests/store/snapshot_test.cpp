@@ -6,6 +6,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 using namespace modeld;
 using namespace modeld::test;
 namespace fs = std::filesystem;
@@ -86,6 +88,85 @@ TEST_CASE("Store::publish_snapshot refuses other files under a known commit", "[
   REQUIRE(pull(*store, snapshot_of("org/name", '1', k_files), k_files));
   const Files other{{"config.json", "[]"}};
   CHECK(pull(*store, snapshot_of("org/name", '1', other), other).error().code == Errc::conflict);
+}
+
+namespace {
+
+/// The snapshot with some of its files absent.
+Snapshot without(Snapshot snapshot, const std::vector<std::string>& paths) {
+  std::erase_if(snapshot.files, [&](const SnapshotFile& file) {
+    if (std::find(paths.begin(), paths.end(), file.path) == paths.end()) return false;
+    snapshot.absent.push_back({file.path, file.size, file.git_oid, std::nullopt});
+    return true;
+  });
+  return snapshot;
+}
+
+} // namespace
+
+TEST_CASE("Store::publish_snapshot keeps a part, and adds the rest when it comes",
+          "[store][snapshot]") {
+  TempDir dir;
+  const auto whole = snapshot_of("org/name", '1', k_files);
+  const auto part = without(whole, {"sub/a.bin", "weights"});
+  {
+    const auto store = open_store(dir / "root");
+    REQUIRE(pull(*store, part, {{"config.json", "{}"}}));
+    CHECK(**store->find_snapshot(whole.repo, whole.commit) == part);
+    const auto info = store->list_snapshots()->front();
+    CHECK(info.files == 1);
+    CHECK(info.absent == 2);
+    CHECK(info.absent_bytes == 7);
+    CHECK_FALSE(fs::exists(store->snapshot_folder(whole.repo, whole.commit) / "weights"));
+    REQUIRE(store->put_pin({"keep", whole.repo, whole.commit, {}, 0, 0}));
+    check_invariants(*store);
+  }
+  const auto store = open_store(dir / "root");
+  CHECK(**store->find_snapshot(whole.repo, whole.commit) == part);
+  REQUIRE(
+      pull(*store, without(whole, {"sub/a.bin"}), {{"config.json", "{}"}, {"weights", "wwww"}}));
+  CHECK(**store->find_snapshot(whole.repo, whole.commit) == without(whole, {"sub/a.bin"}));
+  check_invariants(*store);
+  // Less than what is here takes nothing away.
+  REQUIRE(store->publish_snapshot(part));
+  CHECK(**store->find_snapshot(whole.repo, whole.commit) == without(whole, {"sub/a.bin"}));
+  REQUIRE(pull(*store, whole, k_files));
+  CHECK(**store->find_snapshot(whole.repo, whole.commit) == whole);
+  CHECK(store->list_snapshots()->front().absent == 0);
+  CHECK(store->list_pins()->size() == 1);
+  check_invariants(*store);
+}
+
+TEST_CASE("Store::publish_snapshot refuses a part of another list, and unsafe absent names",
+          "[store][snapshot][C13]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const auto whole = snapshot_of("org/name", '1', k_files);
+  REQUIRE(pull(*store, whole, k_files));
+  auto other = without(whole, {"weights"});
+  other.absent[0].size += 1;
+  CHECK(store->publish_snapshot(other).error().code == Errc::conflict);
+  other.absent[0].path = "zz";
+  CHECK(store->publish_snapshot(other).error().code == Errc::conflict);
+  other.absent[0].path = "../weights";
+  CHECK(store->publish_snapshot(other).error().code == Errc::invalid_argument);
+  other.absent[0].path = "config.json/a";
+  CHECK(store->publish_snapshot(other).error().code == Errc::malformed);
+  CHECK(**store->find_snapshot(whole.repo, whole.commit) == whole);
+}
+
+TEST_CASE("A rebuilt index knows what is absent", "[store][snapshot]") {
+  TempDir dir;
+  const auto part = without(snapshot_of("org/name", '1', k_files), {"weights"});
+  {
+    const auto store = open_store(dir / "root");
+    REQUIRE(pull(*store, part, {{"config.json", "{}"}, {"sub/a.bin", "aaa"}}));
+  }
+  auto options = small_options();
+  options.rebuild_index = true;
+  const auto store = open_store(dir / "root", options);
+  CHECK(**store->find_snapshot(part.repo, part.commit) == part);
+  check_invariants(*store);
 }
 
 TEST_CASE("Store::publish_snapshot mends a view that somebody damaged", "[store][snapshot]") {
