@@ -15,8 +15,12 @@ constexpr std::size_t k_max_path = 4096;
 constexpr std::string_view k_ref_hint =
     "write org/name[@revision][:selector], for example Qwen/Qwen3-0.6B@main:Q4_K_M";
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
 }
 
 bool is_control(char c) {
@@ -131,6 +135,10 @@ Result<void> check_repo_path(std::string_view path) {
   if (path.size() > k_max_path) return refuse("longer than 4096 bytes");
   if (std::any_of(path.begin(), path.end(), is_control)) return refuse("has a control character");
   if (path.find('\\') != std::string_view::npos) return refuse("has a backslash");
+  // A name that another system takes for one on a drive (C:x) leaves the folder there.
+  if (path.size() >= 2 && path[1] == ':' && is_letter(path[0])) {
+    return refuse("begins as the name of a drive does");
+  }
   std::size_t start = 0;
   while (start <= path.size()) {
     const auto end = std::min(path.find('/', start), path.size());

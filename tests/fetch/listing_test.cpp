@@ -40,9 +40,10 @@ TEST_CASE("append_tree_page refuses names that attack a file system",
           "[fetch][listing][C13][pitfall-15]") {
   for (const std::string& path :
        {std::string("../../x"), std::string("/x"), std::string("a/..\\..\\x"),
-        std::string("\\\\h\\s\\x"), std::string("a//b"), std::string("a/"), std::string("."),
-        std::string("a/./b"), std::string(""), std::string("nul\0here", 8),
-        std::string("a/") + std::string(300, 'n'), std::string("esc\x1b[2J")}) {
+        std::string("\\\\h\\s\\x"), std::string("C:x"), std::string("c:/windows/x"),
+        std::string("a//b"), std::string("a/"), std::string("."), std::string("a/./b"),
+        std::string(""), std::string("nul\0here", 8), std::string("a/") + std::string(300, 'n'),
+        std::string("esc\x1b[2J")}) {
     INFO(path);
     std::vector<ListedFile> files;
     const auto read = append_tree_page(page_of(path), files);

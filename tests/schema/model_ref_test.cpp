@@ -43,15 +43,16 @@ TEST_CASE("ModelRef::parse refuses names that no Hub has", "[schema][ref]") {
   CHECK_FALSE(RepoId::parse(std::string(97, 'a')));
 }
 
-TEST_CASE("check_repo_path refuses what would leave the folder", "[schema][ref]") {
-  for (const std::string_view path :
-       {"a", "a/b.json", "a b", "..a", "a..", "#?%[]", "\xE2\x82\xAC"}) {
+TEST_CASE("C13: check_repo_path refuses what would leave the folder", "[schema][ref][C13]") {
+  for (const std::string_view path : {"a", "a/b.json", "a b", "..a", "a..", "#?%[]", "\xE2\x82\xAC",
+                                      "ab:c", ":a", "1:x", "a/C:x"}) {
     INFO(path);
     CHECK(check_repo_path(path));
   }
   using namespace std::string_view_literals;
-  for (const std::string_view path : {""sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "../a"sv,
-                                      "a/../b"sv, "a\\b"sv, "a\0b"sv, "a\nb"sv, "a\x7F"sv}) {
+  for (const std::string_view path :
+       {""sv, "/a"sv, "a/"sv, "a//b"sv, "."sv, ".."sv, "../a"sv, "a/../b"sv, "a\\b"sv, "a\0b"sv,
+        "a\nb"sv, "a\x7F"sv, "C:x"sv, "c:"sv, "C:/x"sv, "Z:\\x"sv, "\\\\h\\s\\x"sv}) {
     INFO(path);
     CHECK_FALSE(check_repo_path(path));
   }
