@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "fetch/bandwidth.hpp"
 #include "fetch/hub_client.hpp"
 #include "fetch/range_tuner.hpp"
 #include "fetch/request.hpp"
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace modeld::fetch {
 struct DownloadContext {
   Wire& wire;
   const HubOptions& options;
+  const std::vector<std::unique_ptr<Bandwidth::Share>>& shares; ///< of the limits in options
   const Courier& courier;
   DownloadHost& host;
   SinkWriter& writer;

@@ -77,6 +77,14 @@ Result<std::optional<Environment::File>> ProcessEnvironment::file(const std::str
   return File{std::move(text), static_cast<std::uint32_t>(status.st_mode & 07777)};
 }
 
+std::string login_file_of(const Environment& environment) {
+  std::string folder = value_of(environment, "XDG_CONFIG_HOME");
+  const std::string home = value_of(environment, "HOME");
+  if (folder.empty() && home.empty()) return {};
+  if (folder.empty()) folder = home + "/.config";
+  return expand_home(environment, folder) + "/modeld/token";
+}
+
 Result<FoundToken> find_token(const Environment& environment) {
   for (const std::string_view name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
     auto token = Token::parse(value_of(environment, name));
@@ -84,6 +92,11 @@ Result<FoundToken> find_token(const Environment& environment) {
     if (!token->empty()) return FoundToken{std::move(*token), std::string(name)};
   }
   if (is_on(environment, "HF_HUB_DISABLE_IMPLICIT_TOKEN")) return FoundToken{};
+  if (const std::string own = login_file_of(environment); !own.empty()) {
+    auto token = read_private_token_file(environment, own);
+    if (!token && token.error().code != Errc::not_found) return fail(std::move(token).error());
+    if (token && !token->empty()) return FoundToken{std::move(*token), own};
+  }
   std::string path = expand_home(environment, value_of(environment, "HF_TOKEN_PATH"));
   if (path.empty()) path = hf_home(environment) + "/token";
   MODELD_ASSIGN(const auto file, environment.file(path));

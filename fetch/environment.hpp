@@ -41,10 +41,14 @@ struct FoundToken {
   std::string source;
 };
 
-/// The user's own token, in huggingface_hub's order (hub-protocol.md section 3): HF_TOKEN,
-/// HUGGING_FACE_HUB_TOKEN, then the file HF_TOKEN_PATH, else $HF_HOME/token, where HF_HOME is
-/// $XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface. HF_HUB_DISABLE_IMPLICIT_TOKEN leaves
-/// the files out.
+/// Where `modelctl login` keeps this user's token: $XDG_CONFIG_HOME/modeld/token, else
+/// ~/.config/modeld/token.
+std::string login_file_of(const Environment& environment);
+
+/// The user's own token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, that of `modelctl login` (denied where
+/// others may read it), then as huggingface_hub has it (hub-protocol.md section 3): the file
+/// HF_TOKEN_PATH, else $HF_HOME/token, where HF_HOME is $XDG_CACHE_HOME/huggingface, else
+/// ~/.cache/huggingface. HF_HUB_DISABLE_IMPLICIT_TOKEN leaves the files out.
 Result<FoundToken> find_token(const Environment& environment);
 
 /// A token file that a service reads: denied where anyone but its owner may read it, not_found

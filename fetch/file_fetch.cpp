@@ -53,12 +53,20 @@ unsigned FileFetch::advance(Clock::time_point now, unsigned spare) {
       ++opened;
     }
   }
+  hurry_front(now);
   for (const Part& part : parts_) {
     RangeFetch& range = *part.range;
     range.check_speed(now);
     if (range.state() == RangeFetch::State::ready && range.ready_at() <= now) range.start();
   }
   return opened;
+}
+
+/// The part in front holds up all that are through behind it.
+void FileFetch::hurry_front(Clock::time_point now) {
+  const auto done = [](const Part& part) { return part.range->state() == RangeFetch::State::done; };
+  if (parts_.size() < 2 || !std::all_of(parts_.begin() + 1, parts_.end(), done)) return;
+  parts_.front().range->hurry(now, context_.options.head_patience);
 }
 
 Clock::time_point FileFetch::next_start() const {
@@ -114,10 +122,8 @@ void FileFetch::close_parts() {
 void FileFetch::pass_on() {
   while (!parts_.empty() && state_ == State::working) {
     Part& front = parts_.front();
-    if (!front.buffer.empty()) {
-      const std::string buffer = std::move(front.buffer);
-      front.buffer = {};
-      if (auto done = write(std::as_bytes(std::span(buffer))); !done) {
+    for (SinkWriter::Buffer& buffer : std::exchange(front.buffers, {})) {
+      if (auto done = write(std::move(buffer)); !done) {
         return fail_with(
             std::move(done).error().context(fmt::format("downloading '{}'", file_.path)));
       }
@@ -150,8 +156,16 @@ Result<void> FileFetch::on_bytes(RangeFetch& range, std::span<const std::byte> b
   if (&range == parts_.front().range.get()) return write(bytes);
   const auto part = std::find_if(parts_.begin(), parts_.end(),
                                  [&](const Part& one) { return one.range.get() == &range; });
-  if (part->buffer.empty()) part->buffer.reserve(static_cast<std::size_t>(part->reserved));
-  part->buffer.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  auto& buffers = part->buffers;
+  while (!bytes.empty()) {
+    if (buffers.empty() || buffers.back().size() == SinkWriter::k_chunk) {
+      buffers.push_back(context_.writer.take_buffer());
+    }
+    const auto fits = std::min(bytes.size(), SinkWriter::k_chunk - buffers.back().size());
+    const auto now = bytes.first(fits);
+    buffers.back().insert(buffers.back().end(), now.begin(), now.end());
+    bytes = bytes.subspan(fits);
+  }
   return {};
 }
 
@@ -178,6 +192,14 @@ Result<void> FileFetch::write(std::span<const std::byte> bytes) {
     MODELD_TRY(context_.writer.write(channel_, *sink_, bytes));
   }
   written_ += bytes.size();
+  context_.host.on_progress(index_, written_);
+  return {};
+}
+
+Result<void> FileFetch::write(SinkWriter::Buffer bytes) {
+  const std::size_t size = bytes.size();
+  MODELD_TRY(context_.writer.write(channel_, *sink_, std::move(bytes)));
+  written_ += size;
   context_.host.on_progress(index_, written_);
   return {};
 }

@@ -45,16 +45,18 @@ public:
 private:
   struct Part {
     std::unique_ptr<RangeFetch> range;
-    std::string buffer; ///< bytes ahead of their turn
+    std::vector<SinkWriter::Buffer> buffers; ///< bytes ahead of their turn
     std::uint64_t reserved = 0;
   };
 
   void open_sole();
   bool open_part();
   void close_parts();
+  void hurry_front(Clock::time_point now);
   void pass_on();
   bool look_at_ranges();
   Result<void> write(std::span<const std::byte> bytes);
+  Result<void> write(SinkWriter::Buffer bytes);
   bool is_written();
   void complete();
   Result<void> restart_sink();

@@ -3,6 +3,7 @@
 
 #include "fetch/api.hpp"
 #include "fetch/bandwidth.hpp"
+#include "fetch/environment.hpp"
 #include "fetch/file_fetch.hpp"
 #include "fetch/hub_answer.hpp"
 #include "fetch/listing.hpp"
@@ -26,6 +27,14 @@ constexpr std::size_t k_write_queue = 8 << 20; // bytes between network and sink
 
 std::string user_agent(const HubOptions& options) {
   return options.user_agent.empty() ? fmt::format("modeld/{}", k_version) : options.user_agent;
+}
+
+/// curl leaves HTTP_PROXY alone, since a web server sets it for CGI programs by a header of the
+/// request. This is none, and other Hub tools read it.
+std::string http_proxy() {
+  const ProcessEnvironment environment;
+  if (environment.variable("http_proxy")) return {};
+  return environment.variable("HTTP_PROXY").value_or("");
 }
 
 Error offline_error() {
@@ -53,12 +62,17 @@ Result<Url> check_endpoint(std::string& text, std::string_view what) {
 struct HubClient::Impl {
   Impl(HubOptions with, Url at)
       : options(std::move(with)), endpoint(std::move(at)),
-        wire({user_agent(options), options.ca_bundle, options.connect_timeout,
-              std::max<std::size_t>(64, std::size_t{2} * options.max_parallel)}) {}
+        wire({user_agent(options), options.ca_bundle, http_proxy(), options.connect_timeout,
+              std::max<std::size_t>(64, std::size_t{2} * options.max_parallel)}) {
+    for (const auto& limit : options.limits) {
+      shares.push_back(std::make_unique<Bandwidth::Share>(limit));
+    }
+  }
 
   HubOptions options;
   Url endpoint;
   Wire wire;
+  std::vector<std::unique_ptr<Bandwidth::Share>> shares; ///< of options.limits
 
   Courier courier(const Token& token) const { return {endpoint, token, options.max_redirects}; }
   Result<Url> address(std::string_view path) const {
@@ -68,8 +82,8 @@ struct HubClient::Impl {
   /// How long reading has to wait for the bandwidth limits.
   Clock::duration debt(Clock::time_point now) const {
     auto longest = Clock::duration::zero();
-    for (const auto& limit : options.limits) {
-      longest = std::max(longest, limit->wait(now));
+    for (const auto& share : shares) {
+      longest = std::max(longest, share->wait(now));
     }
     return longest;
   }
@@ -111,6 +125,23 @@ auto HubClient::Impl::over_mirrors(Host& host, Ask ask) -> decltype(ask(std::str
         {Notice::Kind::retry, fmt::format("mirror '{}': {}", mirror, answer.error().message), {}});
   }
   return ask(options.endpoint);
+}
+
+Result<std::string> HubClient::whoami(const Token& token, Host& host) {
+  if (impl_->options.offline) return fail(offline_error());
+  const Courier known = impl_->courier(token);
+  MODELD_ASSIGN(const Url url, impl_->address("/api/whoami-v2"));
+  MODELD_ASSIGN(const ApiAnswer answer, Api(impl_->wire, impl_->options, known, host).get(url));
+  if (answer.status == 401 || answer.status == 403) {
+    return fail(Errc::denied,
+                fmt::format("asking '{}' whose token it is: it is not taken", url.redacted()),
+                fmt::format("make a new one at {}/settings/tokens", impl_->options.endpoint));
+  }
+  if (answer.status != 200) {
+    return fail(Errc::net_permanent, fmt::format("asking '{}' whose token it is: the answer is {}",
+                                                 url.redacted(), answer.status));
+  }
+  return parse_user(answer.body);
 }
 
 Result<Resolved> HubClient::resolve(const RepoId& repo, std::string_view revision,
@@ -307,6 +338,7 @@ Result<void> HubClient::download(const RepoId& repo, const GitOid& commit,
   SinkWriter writer(k_write_queue, [wire = &impl_->wire] { wire->wake(); });
   DownloadContext context{impl_->wire,
                           impl_->options,
+                          impl_->shares,
                           courier,
                           host,
                           writer,
@@ -364,8 +396,8 @@ Result<void> HubClient::read(const RepoId& repo, const GitOid& commit, std::span
   const Courier courier = impl_->courier(token);
   ReadHost reading(host);
   SinkWriter writer(k_write_queue, [wire = &impl_->wire] { wire->wake(); });
-  DownloadContext context{impl_->wire, impl_->options, courier, reading, writer, repo,
-                          commit,      RangeTuner(1),  {},      0,       0};
+  DownloadContext context{impl_->wire, impl_->options, impl_->shares, courier, reading, writer,
+                          repo,        commit,         RangeTuner(1), {},      0,       0};
   std::vector<std::vector<Url>> sites;
   for (const FilePiece& piece : pieces) {
     MODELD_TRY(check_repo_path(piece.file.path));

@@ -22,7 +22,7 @@ namespace modeld::fetch {
 class Bandwidth;
 
 /// Every limit of the client (design rule 6). Proxies come from the environment, as in curl:
-/// HTTPS_PROXY, http_proxy, ALL_PROXY, NO_PROXY.
+/// HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, in either case.
 struct HubOptions {
   /// Scheme, host, port and path prefix of the Hub; a prefix is kept, a '/' at the end is not.
   std::string endpoint = "https://huggingface.co";
@@ -33,6 +33,9 @@ struct HubOptions {
   /// A connection slower than this for this long is dropped and replaced.
   std::uint64_t low_speed_bytes_per_second = 1024;
   std::chrono::milliseconds low_speed_time{30'000};
+  /// How long the first unfinished range of a file may stand still while those behind it are
+  /// through, before it is asked for again on another connection.
+  std::chrono::milliseconds head_patience{3'000};
   /// Failures in a row without one new byte before a request is given up.
   unsigned max_attempts = 6;
   /// Waiting of one call, in all, for failures and rate limits.
@@ -97,6 +100,9 @@ public:
   ~HubClient();
   HubClient(HubClient&&) noexcept;
   HubClient& operator=(HubClient&&) noexcept;
+
+  /// The name of the user whose token it is; denied where the Hub does not take it.
+  Result<std::string> whoami(const Token& token, Host& host);
 
   /// A branch, a tag, refs/pr/N, a commit, or a unique beginning of one where the Hub knows it.
   Result<Resolved> resolve(const RepoId& repo, std::string_view revision, const Token& token,

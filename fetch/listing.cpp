@@ -61,6 +61,12 @@ std::string printable(const json::object& entry) {
 
 } // namespace
 
+Result<std::string> parse_user(std::string_view text) {
+  MODELD_ASSIGN(const json::value value, parse_json(text, "who a token belongs to"));
+  MODELD_ASSIGN(const json::object* object, as_object(value, "who a token belongs to"));
+  return json_string(*object, "name");
+}
+
 Result<Resolved> parse_repo_info(std::string_view text) {
   MODELD_ASSIGN(const json::value value, parse_json(text, "repository info"));
   MODELD_ASSIGN(const json::object* object, as_object(value, "repository info"));

@@ -5,10 +5,14 @@
 #include "schema/result.hpp"
 #include "schema/snapshot.hpp"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace modeld::fetch {
+
+/// The name in an answer of whoami-v2.
+Result<std::string> parse_user(std::string_view json);
 
 /// Repository info (hub-protocol.md 1.3): commit, name and access.
 Result<Resolved> parse_repo_info(std::string_view json);

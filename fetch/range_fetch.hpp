@@ -61,8 +61,14 @@ public:
   void start();
   /// Replaces a silent connection.
   void check_speed(Clock::time_point now);
+  /// Others wait for this range: replaces a connection that brought nothing for `patience`, a few
+  /// times without a new byte, and not as a failure.
+  void hurry(Clock::time_point now, std::chrono::milliseconds patience);
   /// Reading is held back on purpose: silence does not count.
-  void excuse(Clock::time_point now) { watch_.start(now); }
+  void excuse(Clock::time_point now) {
+    watch_.start(now);
+    last_byte_ = now;
+  }
   void cancel();
   /// Ranges do not work there: ask for the whole file. `sole` only.
   void ask_for_whole() { whole_ = true; }
@@ -110,6 +116,8 @@ private:
   unsigned ranges_refused_ = 0;
   unsigned renewals_ = 0;
   unsigned renewals_in_vain_ = 0;
+  unsigned moves_in_vain_ = 0;
+  Clock::time_point last_byte_{}; ///< of the running request, or its start
   Attempts attempts_;
   RetryBudget budget_;
   SpeedWatch watch_;

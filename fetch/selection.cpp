@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view k_index = "model.safetensors.index.json";
 
 // Beside weights: names at the top of the repository, in lower case.
-constexpr std::array<std::string_view, 26> k_patterns{"config.json",
+constexpr std::array<std::string_view, 29> k_patterns{"config.json",
                                                       "generation_config.json",
                                                       "configuration*.py",
                                                       "tokenizer*",
@@ -44,7 +44,10 @@ constexpr std::array<std::string_view, 26> k_patterns{"config.json",
                                                       "notice*",
                                                       "readme*",
                                                       "*.index.json",
-                                                      "hf_quant_config.json"};
+                                                      "hf_quant_config.json",
+                                                      "modules.json",
+                                                      "*_pooling/config.json",
+                                                      "rwkv_vocab*"};
 
 constexpr std::array<std::string_view, 6> k_pickles{".bin",  ".pt",  ".pth",
                                                     ".ckpt", ".pkl", ".msgpack"};

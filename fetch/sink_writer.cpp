@@ -2,13 +2,9 @@
 #include "fetch/sink_writer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace modeld::fetch {
-namespace {
-
-constexpr std::size_t k_chunk = 512 << 10; // TLS delivers 16 KiB at a time; fewer, larger writes
-
-} // namespace
 
 SinkWriter::~SinkWriter() {
   {
@@ -21,7 +17,7 @@ SinkWriter::~SinkWriter() {
 
 Result<void> SinkWriter::write(Channel& channel, ByteSink& sink, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    if (channel.open_.capacity() == 0) channel.open_.reserve(k_chunk);
+    if (channel.open_.capacity() == 0) channel.open_ = take_buffer();
     channel.sink_ = &sink;
     const std::size_t fits = std::min(bytes.size(), k_chunk - channel.open_.size());
     channel.open_.insert(channel.open_.end(), bytes.begin(),
@@ -35,18 +31,39 @@ Result<void> SinkWriter::write(Channel& channel, ByteSink& sink, std::span<const
   return {};
 }
 
+Result<void> SinkWriter::write(Channel& channel, ByteSink& sink, Buffer bytes) {
+  std::unique_lock lock(mutex_);
+  hand_over(channel, lock); // what came before
+  queue(channel, &sink, std::move(bytes), lock);
+  if (channel.error_) return fail(*channel.error_);
+  return {};
+}
+
+SinkWriter::Buffer SinkWriter::take_buffer() {
+  Buffer buffer;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      buffer = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  buffer.reserve(k_chunk);
+  return buffer;
+}
+
 void SinkWriter::hand_over(Channel& channel, std::unique_lock<std::mutex>& lock) {
   if (channel.open_.empty()) return;
+  queue(channel, channel.sink_, std::exchange(channel.open_, {}), lock);
+}
+
+void SinkWriter::queue(Channel& channel, ByteSink* sink, Buffer bytes,
+                       std::unique_lock<std::mutex>& lock) {
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (queued_ >= limit_) less_.wait(lock, [&] { return queued_ <= limit_ / 2; });
-  queued_ += channel.open_.size();
-  channel.pending_ += channel.open_.size();
-  queue_.push_back({&channel, channel.sink_, std::move(channel.open_)});
-  channel.open_ = {};
-  if (!spare_.empty()) {
-    channel.open_ = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  queued_ += bytes.size();
+  channel.pending_ += bytes.size();
+  queue_.push_back({&channel, sink, std::move(bytes)});
   more_.notify_one();
 }
 

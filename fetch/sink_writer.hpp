@@ -22,15 +22,19 @@ namespace modeld::fetch {
 /// change of threads for each record costs more than the hashing.
 class SinkWriter {
 public:
+  using Buffer = std::vector<std::byte>;
+  /// Bytes in a buffer that is handed over: TLS delivers 16 KiB at a time; fewer, larger writes.
+  static constexpr std::size_t k_chunk = 512 << 10;
+
   /// One file's way through the writer; lives until the writer is idle for it.
   class Channel {
   private:
     friend SinkWriter;
-    std::vector<std::byte> open_; ///< a chunk that is not full yet; the caller's thread only
-    ByteSink* sink_ = nullptr;    ///< of that chunk
-    std::optional<Error> error_;  ///< of the first write that failed; later ones are dropped
-    std::size_t pending_ = 0;     ///< bytes handed over and not written yet
-    bool awaited_ = false;        ///< idle() was asked, and has to be told
+    Buffer open_;                ///< a chunk that is not full yet; the caller's thread only
+    ByteSink* sink_ = nullptr;   ///< of that chunk
+    std::optional<Error> error_; ///< of the first write that failed; later ones are dropped
+    std::size_t pending_ = 0;    ///< bytes handed over and not written yet
+    bool awaited_ = false;       ///< idle() was asked, and has to be told
   };
 
   /// `limit` in bytes; `wake` is called from the writer's thread when an awaited channel is idle.
@@ -41,6 +45,11 @@ public:
 
   /// Takes the bytes; waits while the queue is full. The error of an earlier write.
   Result<void> write(Channel& channel, ByteSink& sink, std::span<const std::byte> bytes);
+  /// The same with a whole buffer, of which nothing is copied.
+  Result<void> write(Channel& channel, ByteSink& sink, Buffer bytes);
+  /// An empty buffer with room for k_chunk bytes: one that was used before where there is one, so
+  /// that the system need not clear new pages.
+  Buffer take_buffer();
   /// Hands over what is left; whether all is written. The error of a write that failed.
   Result<bool> idle(Channel& channel);
   /// Drops what is not written and the error; when it returns, the sink is not in use.
@@ -52,10 +61,11 @@ private:
   struct Chunk {
     Channel* channel = nullptr;
     ByteSink* sink = nullptr;
-    std::vector<std::byte> bytes;
+    Buffer bytes;
   };
   void run();
   void hand_over(Channel& channel, std::unique_lock<std::mutex>& lock);
+  void queue(Channel& channel, ByteSink* sink, Buffer bytes, std::unique_lock<std::mutex>& lock);
 
   const std::size_t limit_;
   const std::function<void()> wake_;
@@ -63,9 +73,9 @@ private:
   std::condition_variable more_;
   std::condition_variable less_;
   std::deque<Chunk> queue_;
-  std::size_t queued_ = 0;                    ///< bytes in the queue and in work
-  Channel* in_work_ = nullptr;                ///< that a write runs for
-  std::vector<std::vector<std::byte>> spare_; ///< buffers to use again
+  std::size_t queued_ = 0;     ///< bytes in the queue and in work
+  Channel* in_work_ = nullptr; ///< that a write runs for
+  std::vector<Buffer> spare_;  ///< to use again
   bool stopping_ = false;
   std::thread thread_;
 };

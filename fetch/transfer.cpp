@@ -117,6 +117,9 @@ void Wire::Impl::configure(Transfer& transfer, const HttpRequest& request) {
   set(easy, CURLOPT_BUFFERSIZE, k_receive_buffer);
   set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   set(easy, CURLOPT_FRESH_CONNECT, request.fresh_connection ? 1L : 0L);
+  if (!options.http_proxy.empty() && !request.url.secure()) {
+    set(easy, CURLOPT_PROXY, options.http_proxy.c_str());
+  }
   if (!options.ca_bundle.empty()) set(easy, CURLOPT_CAINFO, options.ca_bundle.c_str());
   set(easy, CURLOPT_ERRORBUFFER, transfer.words.data());
   set(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);

@@ -34,6 +34,7 @@ public:
 struct WireOptions {
   std::string user_agent;
   std::string ca_bundle;
+  std::string http_proxy; ///< for http addresses; empty: as curl reads the environment
   std::chrono::milliseconds connect_timeout{10'000};
   std::size_t max_connections = 64;
 };

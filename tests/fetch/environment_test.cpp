@@ -71,6 +71,25 @@ TEST_CASE("find_token refuses what cannot stand in a header, without repeating i
   }
 }
 
+TEST_CASE("find_token prefers what login kept to other tools' files, if it is private",
+          "[fetch][credentials][login]") {
+  FakeEnvironment at;
+  at.variables = {{"HOME", "/home/me"}};
+  at.files["/home/me/.cache/huggingface/token"] = {"hf_other", 0644};
+  at.files["/home/me/.config/modeld/token"] = {"hf_own\n", 0600};
+  CHECK(login_file_of(at) == "/home/me/.config/modeld/token");
+  CHECK(find_token(at)->token.reveal() == "hf_own");
+  at.files["/home/me/.config/modeld/token"].mode = 0640;
+  CHECK(find_token(at).error().code == Errc::denied);
+  at.variables["XDG_CONFIG_HOME"] = "/cfg";
+  CHECK(login_file_of(at) == "/cfg/modeld/token");
+  CHECK(find_token(at)->token.reveal() == "hf_other");
+  at.variables["HF_TOKEN"] = "hf_env";
+  CHECK(find_token(at)->token.reveal() == "hf_env");
+  at.variables = {};
+  CHECK(login_file_of(at).empty());
+}
+
 TEST_CASE("read_private_token_file insists on mode 0600", "[fetch][credentials]") {
   const test::TempDir folder;
   const std::string path = (folder / "token").string();

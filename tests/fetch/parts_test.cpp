@@ -78,6 +78,30 @@ TEST_CASE("FileFetch mends one broken part without touching the others", "[fetch
   }
 }
 
+TEST_CASE("FileFetch asks for a late first part again before it counts as silent",
+          "[fetch][parts][C17]") {
+  Fixture at;
+  FaultRule late;
+  late.fault = "stall";
+  late.at = 100;
+  late.match.origin = Origin::data;
+  late.match.covers = k_part + 1;
+  at.hub.misbehave(late);
+  MemoryDownload download(at.files);
+  const auto before = download.time.now();
+  // Time goes on in small steps, and only while nothing else can.
+  download.stalled = [&] {
+    if (at.hub.silent()) download.time.advance(std::chrono::milliseconds(500));
+    return false;
+  };
+  REQUIRE(HubClient::create(at.options)
+              .value()
+              .download(k_repo, at.commit, download.downloads, {}, download));
+  CHECK(download.bytes("model.bin") == at.bytes);
+  CHECK(download.told(Notice::Kind::stalled));
+  CHECK(download.time.now() - before < at.options.low_speed_time / 2);
+}
+
 TEST_CASE("FileFetch never glues parts of two different files together", "[fetch][parts][C02]") {
   Fixture at;
   at.hub.misbehave(at.at_middle("other_etag"));
@@ -183,17 +207,52 @@ TEST_CASE("RangeTuner goes up while that helps, and back where it does not", "[f
 }
 
 TEST_CASE("Bandwidth holds the average and may be changed while it runs", "[fetch][bandwidth]") {
-  Bandwidth limit(1000);
+  const auto limit = std::make_shared<Bandwidth>(1000);
+  Bandwidth::Share share(limit);
   const Clock::time_point now{std::chrono::hours(1)};
-  CHECK(limit.wait(now) == Clock::duration::zero());
-  limit.count(500, now);
-  limit.count(1500, now);
-  CHECK(limit.wait(now) == std::chrono::seconds(2));
-  CHECK(limit.wait(now + std::chrono::seconds(3)) == Clock::duration::zero());
-  limit.set_limit(0);
-  CHECK(limit.wait(now) == Clock::duration::zero());
-  limit.count(1u << 30, now);
-  CHECK(limit.wait(now) == Clock::duration::zero());
+  CHECK(share.wait(now) == Clock::duration::zero());
+  share.count(500, now);
+  share.count(1500, now);
+  CHECK(share.wait(now) == std::chrono::seconds(2));
+  CHECK(share.wait(now + std::chrono::seconds(3)) == Clock::duration::zero());
+  limit->set_limit(0);
+  CHECK(share.wait(now) == Clock::duration::zero());
+  share.count(1u << 30, now);
+  CHECK(share.wait(now) == Clock::duration::zero());
+}
+
+TEST_CASE("Bandwidth gives two clients the same, whatever they take at once",
+          "[fetch][bandwidth]") {
+  const auto limit = std::make_shared<Bandwidth>(100'000);
+  Bandwidth::Share many(limit);
+  Bandwidth::Share one(limit);
+  const auto race = [&](Clock::time_point from, std::uint64_t take_many, std::uint64_t take_one) {
+    std::pair<std::uint64_t, std::uint64_t> got;
+    for (auto now = from; now < from + std::chrono::seconds(20);
+         now += std::chrono::milliseconds(10)) {
+      if (many.wait(now) == Clock::duration::zero()) {
+        many.count(take_many, now);
+        got.first += take_many;
+      }
+      if (take_one != 0 && one.wait(now) == Clock::duration::zero()) {
+        one.count(take_one, now);
+        got.second += take_one;
+      }
+    }
+    return got;
+  };
+  const Clock::time_point start{std::chrono::hours(1)};
+  const auto both = race(start, 8000, 1000); // eight connections against one
+  CHECK(both.first + both.second > 1'800'000);
+  CHECK(both.first + both.second < 2'200'000);
+  CHECK(both.first < 2 * both.second);
+  CHECK(both.second < 2 * both.first);
+  // What one leaves, the other may take.
+  const auto alone = race(start + std::chrono::hours(1), 8000, 0);
+  CHECK(alone.first > 1'800'000);
+  const auto little = race(start + std::chrono::hours(2), 8000, 50);
+  CHECK(little.second > 50'000);
+  CHECK(little.first + little.second > 1'400'000);
 }
 
 TEST_CASE("HubClient::download keeps each bandwidth limit", "[fetch][bandwidth]") {

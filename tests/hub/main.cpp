@@ -38,7 +38,7 @@ struct Options {
   std::string script;
   std::string ca_file;
   bool list_faults = false;
-  std::vector<std::string> repos, tags, renames, privates, gated, disabled, tokens;
+  std::vector<std::string> repos, next, tags, renames, privates, gated, disabled, tokens;
 };
 
 /// "a=b" in two.
@@ -68,6 +68,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--root", options.root, "folder of repositories");
   app.add_option("--repo", options.repos, "org/name[@REF]=DIR");
+  app.add_option("--next", options.next, "org/name[@REF]=DIR: moves the branch at each SIGUSR1");
   app.add_option("--tag", options.tags, "org/name@TAG=REVISION");
   app.add_option("--rename", options.renames, "old/name=new/name");
   app.add_option("--private", options.privates, "org/name that only a --token opens");
@@ -80,6 +81,15 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--tls", options.hub.tls, "serve https with a certificate made for this run");
   app.add_option("--ca-file", options.ca_file, "write that certificate here, for clients to trust");
   app.add_option("--ready-file", options.ready_file, "write the line of JSON here too");
+}
+
+void add_commit(TestHub& hub, const std::string& text) {
+  const auto [name, folder] = halves(text);
+  const auto [id, ref] = id_and_ref(name);
+  if (!std::filesystem::is_directory(folder)) {
+    throw std::invalid_argument("'" + folder + "' is not a folder");
+  }
+  hub.add_folder(id, folder, ref);
 }
 
 void load_repositories(TestHub& hub, const Options& options) {
@@ -95,10 +105,7 @@ void load_repositories(TestHub& hub, const Options& options) {
     }
   }
   for (const std::string& text : options.repos) {
-    const auto [name, folder] = halves(text);
-    const auto [id, ref] = id_and_ref(name);
-    if (!fs::is_directory(folder)) throw std::invalid_argument("'" + folder + "' is not a folder");
-    hub.add_folder(id, folder, ref);
+    add_commit(hub, text);
   }
 }
 
@@ -191,7 +198,7 @@ int list_faults() {
   return 0;
 }
 
-int run(const Options& options, const sigset_t& stop_signals) {
+int run(const Options& options, const sigset_t& signals) {
   TestHub hub(options.hub);
   load_repositories(hub, options);
   hub.change([&](Repositories& repositories) { load_access(repositories, options); });
@@ -200,8 +207,11 @@ int run(const Options& options, const sigset_t& stop_signals) {
   const std::string line = ready_line(hub);
   std::cout << line << std::endl;
   if (!options.ready_file.empty()) write_file(options.ready_file, line);
+  auto next = options.next.begin();
   int received = 0;
-  sigwait(&stop_signals, &received);
+  while (sigwait(&signals, &received) == 0 && received == SIGUSR1) {
+    if (next != options.next.end()) add_commit(hub, *next++);
+  }
   return 0;
 }
 
@@ -216,13 +226,14 @@ int main(int argc, char** argv) {
   // A shell starts background programs with SIGINT ignored, and ignored signals never arrive.
   std::signal(SIGINT, SIG_DFL);
   // Blocked before any thread starts, so that only sigwait() sees them.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGINT);
-  sigaddset(&stop_signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {
-    return options.list_faults ? list_faults() : run(options, stop_signals);
+    return options.list_faults ? list_faults() : run(options, signals);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;
