@@ -16,7 +16,9 @@ for program in "$bin"/bench_*; do
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
   printf '\n== %s\n' "$name"
   case $name in
-    bench_fetch) "$here/bench_fetch.sh" "$(dirname "$bin")" 512 ;; # brings its own Hub
+    bench_fetch) # these bring their own Hub
+      "$here/bench_fetch.sh" "$(dirname "$bin")" "${MODELD_BENCH_MIB:-512}"
+      "$here/bench_hf.sh" "$(dirname "$bin")" "${MODELD_BENCH_MIB:-512}" ;;
     bench_clients) "$here/bench_clients.sh" "$bin" ;;
     *) "$program" ;;
   esac
