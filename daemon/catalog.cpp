@@ -107,6 +107,8 @@ Result<api::Snapshot> snapshot_view(const store::Store& store, const store::Snap
   view.added = info.added;
   view.used = info.used;
   view.damaged = info.damaged;
+  view.absent = info.absent;
+  view.absent_bytes = info.absent_bytes;
   MODELD_ASSIGN(const auto refs, store.list_refs());
   for (const store::Ref& ref : refs) {
     if (ref.canonical == info.repo && ref.commit == info.commit) {

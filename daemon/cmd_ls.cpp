@@ -52,7 +52,10 @@ std::string listing(const std::vector<api::Snapshot>& snapshots,
     places[place].push_back(
         {place,
          snapshot.damaged ? "damaged" : fmt::format("{}", fmt::join(snapshot.revisions, ",")),
-         human_bytes(snapshot.bytes), fmt::format("{}", snapshot.files),
+         human_bytes(snapshot.bytes),
+         snapshot.absent == 0
+             ? fmt::format("{}", snapshot.files)
+             : fmt::format("{} of {}", snapshot.files, snapshot.files + snapshot.absent),
          human_time(snapshot.added)});
   }
   for (const api::Variant& variant : variants) {

@@ -4,20 +4,33 @@
 #include "daemon/watch.hpp"
 
 #include <CLI/CLI.hpp>
+#include <boost/json.hpp>
 
 namespace modeld::daemon {
 namespace {
 
 struct Options {
   std::string ref;
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
   bool detach = false;
 };
+
+boost::json::object body_of(const Options& options) {
+  boost::json::object body{{"ref", options.ref}};
+  const auto add = [&body](const char* name, const std::vector<std::string>& patterns) {
+    if (!patterns.empty()) body[name] = boost::json::array(patterns.begin(), patterns.end());
+  };
+  add("include", options.include);
+  add("exclude", options.exclude);
+  return body;
+}
 
 Result<int> pull(CommandContext& context, const Options& options) {
   MODELD_TRY(check_ref(options.ref));
   MODELD_ASSIGN(const auto token, caller_token());
   Client client(context.socket, token);
-  MODELD_ASSIGN(auto answer, client.post("/v1/pulls", {{"ref", options.ref}}));
+  MODELD_ASSIGN(auto answer, client.post("/v1/pulls", body_of(options)));
   MODELD_ASSIGN(const auto result,
                 finish(context, client, std::move(answer), options.detach ? Wait::no : Wait::yes));
   return show_result(context, result, "snapshot");
@@ -29,6 +42,15 @@ void add_pull(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("pull", "Fetch a repository at a revision, and prove it");
   command->add_option("ref", options->ref, "org/name[@revision]")->required();
+  command
+      ->add_option("--include", options->include,
+                   "Take only files whose path matches, such as '*.json' or 'folder/*'; more than "
+                   "one may be given")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  command->add_option("--exclude", options->exclude, "Leave out files whose path matches")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
   command->add_flag("--detach", options->detach, "Print the job's id instead of waiting for it");
   command->callback([&context, options] {
     context.run = [&context, options] { return pull(context, *options); };

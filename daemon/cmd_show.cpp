@@ -41,6 +41,11 @@ Result<int> show(CommandContext& context, const std::string& ref) {
   }
   text += fmt::format("folder     {}\nadded      {}\nsize       {} in {} files\n\n", snapshot.path,
                       human_time(snapshot.added), human_bytes(snapshot.bytes), snapshot.files);
+  if (snapshot.absent > 0) {
+    text.insert(text.size() - 1,
+                fmt::format("not here   {} in {} files; modelctl pull fetches them\n",
+                            human_bytes(snapshot.absent_bytes), snapshot.absent));
+  }
   std::vector<std::vector<std::string>> rows{{"SIZE", "SHA-256", "FILE"}};
   add_rows(answer.body, "files", "path", rows);
   add_rows(answer.body, "variants", "path", rows);

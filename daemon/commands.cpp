@@ -39,6 +39,9 @@ constexpr AddCommand k_commands[] = {
     add_split,
     add_merge,
     add_imatrix,
+    add_login,
+    add_logout,
+    add_whoami,
     add_health,
     add_version,
 };

@@ -50,16 +50,18 @@ struct Config {
   struct Hub {
     std::string endpoint = "https://huggingface.co";
     std::string ca_bundle;
+    std::string token_file;
     Milliseconds connect_timeout{10'000};
     std::uint64_t low_speed = 1024;
     Milliseconds low_speed_time{30'000};
+    Milliseconds head_patience{3'000};
     std::uint64_t max_attempts = 6;
     Milliseconds retry_budget{900'000};
     std::uint64_t max_renewals = 1000;
     std::uint64_t max_redirects = 5;
     std::uint64_t max_parallel = 8;
     std::uint64_t max_ranges = 8;
-    std::uint64_t max_buffer = 48U << 20;
+    std::uint64_t max_buffer = 24U << 20;
     std::uint64_t bandwidth = 0;
     std::string api_mirrors;
     std::string data_mirrors;

@@ -131,7 +131,7 @@ Result<void> fetch_batch(DownloadContext& context, const RepoId& repo, const Git
         {*wanted[batch.index[i]].file, batch.sinks[i]->offset(), batch.sinks[i].get()});
   }
   BatchHost host(context, batch.sinks);
-  MODELD_TRY(context.client.download(repo, commit, downloads, context.job.token(), host));
+  MODELD_TRY(context.client.download(repo, commit, downloads, context.token, host));
   for (std::size_t i = 0; i < batch.sinks.size(); ++i) {
     wanted[batch.index[i]].have = batch.sinks[i]->committed();
   }
@@ -204,7 +204,7 @@ Result<void> prove_access(DownloadContext& context, const RepoId& repo, const Gi
   NullSink sink;
   ProofHost host(context.job, sink);
   const Download download{*smallest, 0, &sink};
-  return context.client.download(repo, commit, {&download, 1}, context.job.token(), host);
+  return context.client.download(repo, commit, {&download, 1}, context.token, host);
 }
 
 } // namespace modeld::daemon

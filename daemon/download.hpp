@@ -17,6 +17,7 @@ struct DownloadContext {
   fetch::HubClient& client;
   Metrics& metrics;
   Job& job;
+  const fetch::Token& token; ///< the caller's, or the daemon's own
 };
 
 /// Brings every listed file of a commit into the store: what is there is kept, what another job is

@@ -77,6 +77,7 @@ void add_routes(Router& router, Services& services) {
   add_pin_routes(router, services);
   add_view_routes(router, services);
   add_import_routes(router, services);
+  add_hub_routes(router, services);
   add_care_routes(router, services);
   add_check_routes(router, services);
 }

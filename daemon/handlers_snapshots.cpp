@@ -28,27 +28,37 @@ Error not_here(const ModelRef& ref) {
 }
 
 Result<Response> pull(Services& services, const Request& request) {
-  MODELD_ASSIGN(const auto body, body_object(request, {"ref"}));
+  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "include", "exclude"}));
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   if (!ref.selector.empty()) {
     return fail(
         Errc::invalid_argument,
         fmt::format("pulling '{}': a pull takes a whole snapshot, not '{}'", text, ref.selector),
-        fmt::format("modelctl get {} pulls what is needed and builds the file", text));
+        fmt::format("modelctl get {} pulls what is needed and builds the file; --include takes "
+                    "files by name",
+                    text));
   }
+  PullPatterns patterns;
+  MODELD_ASSIGN(patterns.include, optional_texts(body, "include"));
+  MODELD_ASSIGN(patterns.exclude, optional_texts(body, "exclude"));
   MODELD_ASSIGN(auto token, request_token(request));
   if (is_commit(ref.revision)) {
     MODELD_ASSIGN(const auto place, find_place(services.store, ref));
     MODELD_ASSIGN(const auto here, find_sound(services.store, *place));
     MODELD_ASSIGN(const bool allowed, may_read(services.store, place->repo, request.peer));
-    if (here && allowed) {
+    bool enough = here.has_value() && allowed;
+    if (enough) {
+      MODELD_ASSIGN(enough, has_all(*here, patterns));
+    }
+    if (enough) {
       MODELD_ASSIGN(const auto view, snapshot_view(services.store, *here));
       return Response::json({{"snapshot", view.to_json()}});
     }
   }
-  MODELD_ASSIGN(const auto job, services.jobs.submit(pull_request(
-                                    ref, PullFor::itself, request.peer.uid, std::move(token))));
+  MODELD_ASSIGN(const auto job,
+                services.jobs.submit(pull_request(ref, PullFor::itself, patterns, request.peer.uid,
+                                                  std::move(token))));
   return Response::json(job_answer(*job), 202);
 }
 
@@ -76,6 +86,11 @@ Result<Response> show(Services& services, const Request& request) {
                                         {"sha256", file.sha256.hex()},
                                         {"git_oid", file.git_oid.hex()}});
   }
+  boost::json::array absent;
+  for (const ListedFile& file : snapshot.absent) {
+    absent.push_back(boost::json::object{
+        {"path", file.path}, {"size", file.size}, {"git_oid", file.git_oid.hex()}});
+  }
   MODELD_ASSIGN(const auto built, services.store.list_variants());
   boost::json::array variants;
   for (const store::Variant& variant : built) {
@@ -84,6 +99,7 @@ Result<Response> show(Services& services, const Request& request) {
   }
   return Response::json({{"snapshot", view.to_json()},
                          {"files", std::move(files)},
+                         {"absent", std::move(absent)},
                          {"variants", std::move(variants)}});
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace modeld::daemon {
@@ -17,22 +18,42 @@ using boost::json::array;
 using boost::json::object;
 
 // A file is an LFS object where the list has another git id than its content: the pointer's.
-Result<bool> is_lfs(const HubView& view, const SnapshotFile& file) {
-  MODELD_ASSIGN(const auto blob, view.store.find_blob(file.sha256));
+Result<bool> is_lfs(const HubView& view, const ListedFile& file) {
+  // Of absent files the list itself says it.
+  if (!file.sha256 || view.snapshot.find(file.path) == nullptr) return file.sha256.has_value();
+  MODELD_ASSIGN(const auto blob, view.store.find_blob(*file.sha256));
   return !blob || !blob->git_oid || *blob->git_oid != file.git_oid;
 }
 
-std::string pointer_text(const SnapshotFile& file) {
+std::string pointer_text(const ListedFile& file) {
   return fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n",
-                     file.sha256.hex(), file.size);
+                     file.sha256->hex(), file.size);
 }
 
-Result<object> tree_entry(const HubView& view, const SnapshotFile& file) {
+/// A file that is here, as the list has it.
+std::optional<ListedFile> find_listed(const Snapshot& snapshot, std::string_view path) {
+  if (const ListedFile* file = snapshot.find_absent(path)) return *file;
+  const SnapshotFile* file = snapshot.find(path);
+  if (file == nullptr) return std::nullopt;
+  return ListedFile{file->path, file->size, file->git_oid, file->sha256};
+}
+
+/// Exists, but not here: an answer that no client takes for "no such file".
+Response absent_here(const HubView& view, std::string_view path) {
+  Response response = hub_error(
+      504, {},
+      fmt::format("'{}' of {} is not here: modelctl pull {}@{} fetches it", path,
+                  view.snapshot.repo.text, view.snapshot.repo.text, view.snapshot.commit.hex()));
+  response.headers.emplace_back("X-Repo-Commit", view.snapshot.commit.hex());
+  return response;
+}
+
+Result<object> tree_entry(const HubView& view, const ListedFile& file) {
   object entry{
       {"type", "file"}, {"oid", file.git_oid.hex()}, {"size", file.size}, {"path", file.path}};
   MODELD_ASSIGN(const bool lfs, is_lfs(view, file));
   if (lfs) {
-    entry["lfs"] = object{{"oid", file.sha256.hex()},
+    entry["lfs"] = object{{"oid", file.sha256->hex()},
                           {"size", file.size},
                           {"pointerSize", pointer_text(file).size()}};
   }
@@ -101,11 +122,11 @@ Response hub_error(int status, std::string_view code, std::string_view message) 
 
 Result<Response> hub_info(const HubView& view) {
   array siblings;
-  for (const SnapshotFile& file : view.snapshot.files) {
+  for (const ListedFile& file : view.snapshot.listing()) {
     object sibling{{"rfilename", file.path}, {"size", file.size}, {"blobId", file.git_oid.hex()}};
     MODELD_ASSIGN(const bool lfs, is_lfs(view, file));
     if (lfs) {
-      sibling["lfs"] = object{{"sha256", file.sha256.hex()},
+      sibling["lfs"] = object{{"sha256", file.sha256->hex()},
                               {"size", file.size},
                               {"pointerSize", pointer_text(file).size()}};
     }
@@ -131,7 +152,7 @@ Result<Response> hub_tree(const HubView& view, std::string_view folder) {
   const std::string prefix = folder.empty() ? std::string() : std::string(folder) + '/';
   array entries;
   std::set<std::string> folders;
-  for (const SnapshotFile& file : view.snapshot.files) {
+  for (const ListedFile& file : view.snapshot.listing()) {
     if (!file.path.starts_with(prefix)) continue;
     for (auto at = file.path.find('/', prefix.size()); at != std::string::npos;
          at = file.path.find('/', at + 1)) {
@@ -152,8 +173,8 @@ Result<Response> hub_paths_info(const HubView& view, const Request& request) {
   if (paths.size() > k_most) return hub_error(413, {}, "Too many paths");
   array entries;
   for (const std::string& path : paths) {
-    const SnapshotFile* file = view.snapshot.find(path);
-    if (file == nullptr) continue;
+    const auto file = find_listed(view.snapshot, path);
+    if (!file) continue;
     MODELD_ASSIGN(auto entry, tree_entry(view, *file));
     entries.push_back(std::move(entry));
   }
@@ -174,10 +195,11 @@ Result<Response> hub_refs(const store::Store& store, const RepoId& repo) {
 }
 
 Result<Response> hub_file(const HubView& view, std::string_view path, const Request& request) {
-  const SnapshotFile* file = view.snapshot.find(path);
-  if (file == nullptr) return entry_not_found(view);
+  const auto file = find_listed(view.snapshot, path);
+  if (!file) return entry_not_found(view);
+  if (view.snapshot.find(path) == nullptr) return absent_here(view, path);
   MODELD_ASSIGN(const bool lfs, is_lfs(view, *file));
-  const std::string etag = lfs ? file->sha256.hex() : file->git_oid.hex();
+  const std::string etag = lfs ? file->sha256->hex() : file->git_oid.hex();
   Response response;
   response.content_type = "application/octet-stream";
   const auto add = [&response](const char* name, std::string value) {
@@ -205,15 +227,16 @@ Result<Response> hub_file(const HubView& view, std::string_view path, const Requ
     add("Content-Range",
         fmt::format("bytes {}-{}/{}", range.offset, range.offset + range.size - 1, file->size));
   }
-  MODELD_ASSIGN(auto opened, open_blob(view.store, {file->sha256, file->size, {}}));
-  view.store.touch(file->sha256);
+  MODELD_ASSIGN(auto opened, open_blob(view.store, {*file->sha256, file->size, {}}));
+  view.store.touch(*file->sha256);
   response.body = FileBody{std::move(opened), range.offset, range.size};
   return response;
 }
 
 Result<Response> hub_raw(const HubView& view, std::string_view path) {
-  const SnapshotFile* file = view.snapshot.find(path);
-  if (file == nullptr) return entry_not_found(view);
+  const auto file = find_listed(view.snapshot, path);
+  if (!file) return entry_not_found(view);
+  if (view.snapshot.find(path) == nullptr) return absent_here(view, path);
   MODELD_ASSIGN(const bool lfs, is_lfs(view, *file));
   Response response;
   response.content_type = "text/plain";
@@ -221,7 +244,7 @@ Result<Response> hub_raw(const HubView& view, std::string_view path) {
   if (lfs) {
     response.body = pointer_text(*file);
   } else {
-    MODELD_ASSIGN(auto opened, open_blob(view.store, {file->sha256, file->size, {}}));
+    MODELD_ASSIGN(auto opened, open_blob(view.store, {*file->sha256, file->size, {}}));
     response.body = FileBody{std::move(opened), 0, file->size};
   }
   return response;

@@ -2,11 +2,15 @@
 #include "daemon/pull_work.hpp"
 
 #include "daemon/catalog.hpp"
+#include "daemon/conversion_files.hpp"
 #include "daemon/download.hpp"
 #include "daemon/log.hpp"
+#include "daemon/pull_report.hpp"
 #include "daemon/selection.hpp"
 #include "daemon/snapshot_worker.hpp"
 #include "daemon/weight_check.hpp"
+#include "fetch/environment.hpp"
+#include "fetch/selection.hpp"
 #include "schema/json.hpp"
 #include "schema/version.hpp"
 
@@ -36,8 +40,23 @@ private:
 struct Asked {
   ModelRef ref;
   PullFor purpose = PullFor::itself;
+  PullPatterns patterns;
   bool token = false;
 };
+
+std::vector<std::string> texts(const boost::json::object& from, std::string_view member) {
+  std::vector<std::string> out;
+  const auto list = json_array(from, member);
+  if (!list) return out;
+  for (const auto& one : **list) {
+    if (one.is_string()) out.emplace_back(one.get_string());
+  }
+  return out;
+}
+
+boost::json::array array_of(const std::vector<std::string>& texts) {
+  return boost::json::array(texts.begin(), texts.end());
+}
 
 Result<Asked> read_detail(const boost::json::object& detail) {
   Asked asked;
@@ -46,6 +65,7 @@ Result<Asked> read_detail(const boost::json::object& detail) {
   MODELD_ASSIGN(const auto purpose, json_string(detail, "for"));
   if (purpose == "build") asked.purpose = PullFor::build;
   if (purpose == "weights") asked.purpose = PullFor::weights;
+  asked.patterns = {texts(detail, "include"), texts(detail, "exclude")};
   const auto* token = detail.if_contains("token");
   asked.token = token != nullptr && token->is_bool() && token->get_bool();
   return asked;
@@ -60,10 +80,6 @@ std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-boost::json::object answer(const api::Snapshot& snapshot) {
-  return {{"snapshot", snapshot.to_json()}};
-}
-
 // A token is not kept across a restart of the daemon; then "not found" or "denied" may only mean
 // that.
 Error explain_token(Error error, const Asked& asked, const Job& job) {
@@ -76,49 +92,80 @@ Error explain_token(Error error, const Asked& asked, const Job& job) {
 // One pull, step by step. Lives for one run on one thread.
 class Pull {
 public:
-  Pull(Services& services, Job& job, Asked asked, fetch::HubClient client)
-      : services_(services), job_(job), asked_(std::move(asked)),
-        client_(std::move(client)), context_{services.store, client_, services.metrics, job} {}
+  Pull(Services& services, Job& job, Asked asked, fetch::HubClient client, fetch::Token token)
+      : services_(services), job_(job), asked_(std::move(asked)), client_(std::move(client)),
+        token_(std::move(token)), context_{services.store, client_, services.metrics, job, token_} {
+  }
 
   Result<boost::json::object> run() {
     ResolveHost host(job_);
     job_.begin_phase("resolving");
-    MODELD_ASSIGN(resolved_, client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(),
-                                             job_.token(), host));
+    MODELD_ASSIGN(resolved_,
+                  client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(), token_, host));
     // Not where a file of it is damaged: then that is fetched again.
-    MODELD_ASSIGN(auto here, find_sound(services_.store, {resolved_.repo, resolved_.commit}));
+    MODELD_ASSIGN(here_, find_sound(services_.store, {resolved_.repo, resolved_.commit}));
     const bool open = !resolved_.is_private && !resolved_.gated;
-    if (here && open) {
-      MODELD_TRY(record(*here));
-      return finish(*here);
-    }
-    job_.begin_phase("listing");
-    MODELD_ASSIGN(auto files, client_.list(resolved_.repo, resolved_.commit, job_.token(), host));
-    if (here) {
-      MODELD_TRY(prove_access(context_, resolved_.repo, resolved_.commit, files));
-      MODELD_TRY(record(*here));
-      return finish(*here);
+    if (here_ && open) {
+      listing_ = here_->listing();
+    } else {
+      job_.begin_phase("listing");
+      MODELD_ASSIGN(listing_, client_.list(resolved_.repo, resolved_.commit, token_, host));
+      if (here_) {
+        MODELD_TRY(prove_access(context_, resolved_.repo, resolved_.commit, listing_));
+      }
     }
     if (asked_.purpose == PullFor::build) {
       MODELD_ASSIGN(const auto selection, parse_selection(asked_.ref.selector, {}));
-      MODELD_ASSIGN(const auto choice, choose_files(files, selection));
+      MODELD_ASSIGN(const auto choice, choose_files(listing_, selection));
       if (choice) return fetch_choice(*choice);
     }
-    if (asked_.purpose != PullFor::itself) {
-      MODELD_TRY(check_listed_weights(resolved_.repo, files));
-    }
-    return fetch(files);
+    MODELD_ASSIGN(const auto chosen, asked_.purpose == PullFor::itself ? choose_by_patterns()
+                                                                       : choose_for_conversion());
+    return fetch(chosen);
   }
 
 private:
-  Result<boost::json::object> fetch(const std::vector<ListedFile>& files) {
-    std::vector<store::BlobHold> holds;
+  Result<std::vector<ListedFile>> choose_by_patterns() {
+    if (asked_.patterns.all()) return listing_;
+    MODELD_ASSIGN(auto chosen, fetch::select_by_patterns(listing_, asked_.patterns.include,
+                                                         asked_.patterns.exclude));
+    report_["choice"] = choice_report("patterns", listing_, chosen);
+    return chosen;
+  }
+
+  // What cannot be built is refused by a few small files, before the weights come.
+  Result<std::vector<ListedFile>> choose_for_conversion() {
+    MODELD_TRY(check_listed_weights(resolved_.repo, listing_));
+    Snapshot early{resolved_.repo, resolved_.commit, {}};
+    MODELD_ASSIGN(early.files, download_files(context_, resolved_.repo, resolved_.commit,
+                                              deciding_files(listing_), holds_));
+    job_.begin_phase("verifying");
+    MODELD_TRY(check_architecture(services_, job_, early));
+    MODELD_ASSIGN(auto chosen, conversion_files(services_.store, listing_));
+    report_["choice"] = choice_report("conversion", listing_, chosen);
+    return chosen;
+  }
+
+  Result<boost::json::object> fetch(const std::vector<ListedFile>& chosen) {
+    const bool known = here_ && std::all_of(chosen.begin(), chosen.end(), [&](const auto& file) {
+                         return here_->find(file.path) != nullptr;
+                       });
+    if (known) {
+      MODELD_TRY(record(*here_));
+      return finish(*here_);
+    }
     Snapshot snapshot{resolved_.repo, resolved_.commit, {}};
     MODELD_ASSIGN(snapshot.files,
-                  download_files(context_, resolved_.repo, resolved_.commit, files, holds));
+                  download_files(context_, resolved_.repo, resolved_.commit, chosen, holds_));
     std::sort(snapshot.files.begin(), snapshot.files.end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });
+    for (const ListedFile& file : listing_) {
+      if (snapshot.find(file.path) == nullptr) snapshot.absent.push_back(file);
+    }
     job_.begin_phase("verifying");
+    if (here_) {
+      MODELD_ASSIGN(snapshot, here_->merged_with(snapshot));
+    }
     MODELD_TRY(check_snapshot(services_, job_, snapshot));
     if (job_.cancelled()) return fail(Errc::cancelled, "pulling: cancelled");
     job_.begin_phase("publishing");
@@ -129,10 +176,9 @@ private:
 
   // Some files alone: each is kept as a variant that is made of nothing but itself.
   Result<boost::json::object> fetch_choice(const Choice& choice) {
-    std::vector<store::BlobHold> holds;
     Snapshot chosen{resolved_.repo, resolved_.commit, {}};
     MODELD_ASSIGN(chosen.files,
-                  download_files(context_, resolved_.repo, resolved_.commit, choice.parts, holds));
+                  download_files(context_, resolved_.repo, resolved_.commit, choice.parts, holds_));
     std::vector<store::Variant> kept;
     for (const SnapshotFile& file : chosen.files) {
       kept.push_back(
@@ -148,7 +194,7 @@ private:
       MODELD_TRY(services_.store.publish_variant(*variant));
     }
     MODELD_TRY(record(chosen));
-    return boost::json::object{{"variant", variant_view(services_.store, kept.front()).to_json()}};
+    return with_report({{"variant", variant_view(services_.store, kept.front()).to_json()}});
   }
 
   static store::Variant kept_file(const Snapshot& snapshot, const SnapshotFile& file,
@@ -181,27 +227,64 @@ private:
         snapshot.commit.hex().starts_with(asked_.ref.revision_or_main())) {
       return {};
     }
+    MODELD_TRY(report_move(snapshot.commit));
     return services_.store.record_ref({asked_.ref.repo, std::string(asked_.ref.revision_or_main()),
                                        snapshot.commit, snapshot.repo, store::now()});
   }
 
+  // Told once: what the name meant at the last look, and what differs now. What was there stays.
+  Result<void> report_move(const GitOid& commit) {
+    if (resolved_.repo != asked_.ref.repo) {
+      report_["renamed"] = renamed_report(asked_.ref.repo, resolved_.repo);
+    }
+    const auto revision = asked_.ref.revision_or_main();
+    MODELD_ASSIGN(const auto before, services_.store.find_ref(asked_.ref.repo, revision));
+    if (!before || before->commit == commit) return {};
+    // A damaged old snapshot can still be left behind.
+    const auto old = services_.store.find_snapshot(before->canonical, before->commit);
+    const auto files = old && *old ? (*old)->listing() : std::vector<ListedFile>{};
+    report_["moved"] = moved_report(revision, before->commit, commit, files, listing_);
+    log_info("job {}: '{}@{}' moved from {} to {}", job_.id(), asked_.ref.repo.text, revision,
+             before->commit.hex(), commit.hex());
+    return {};
+  }
+
   Result<boost::json::object> finish(const Snapshot& snapshot) {
     MODELD_ASSIGN(const auto view, snapshot_view(services_.store, snapshot));
-    return answer(view);
+    return with_report({{"snapshot", view.to_json()}});
+  }
+
+  boost::json::object with_report(boost::json::object answer) {
+    if (!report_.empty()) answer["pull"] = std::move(report_);
+    return answer;
   }
 
   Services& services_;
   Job& job_;
   Asked asked_;
   fetch::HubClient client_;
+  fetch::Token token_;
   DownloadContext context_;
   fetch::Resolved resolved_;
+  std::optional<Snapshot> here_; ///< what is here of the commit, before this pull
+  std::vector<ListedFile> listing_;
+  std::vector<store::BlobHold> holds_;
+  boost::json::object report_;
 };
 
 } // namespace
 
-JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
-                        fetch::Token token) {
+Result<bool> has_all(const Snapshot& snapshot, const PullPatterns& patterns) {
+  if (snapshot.complete()) return true;
+  const auto listing = snapshot.listing();
+  MODELD_ASSIGN(const auto chosen,
+                fetch::select_by_patterns(listing, patterns.include, patterns.exclude));
+  return std::all_of(chosen.begin(), chosen.end(),
+                     [&](const auto& file) { return snapshot.find(file.path) != nullptr; });
+}
+
+JobRequest pull_request(const ModelRef& ref, PullFor purpose, const PullPatterns& patterns,
+                        std::uint32_t uid, fetch::Token token) {
   const bool selects = purpose == PullFor::build;
   const ModelRef whole{ref.repo, std::string(ref.revision_or_main()),
                        selects ? ref.selector : std::string()};
@@ -211,9 +294,13 @@ JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
   JobRequest request;
   request.kind = "pull";
   request.ref = whole.str();
-  request.key = fmt::format("pull {} {}{}", whole.str(), reason,
-                            token.empty() ? std::string() : fmt::format(" user {}", uid));
   request.detail = {{"ref", whole.str()}, {"for", reason}, {"token", !token.empty()}};
+  if (!patterns.all()) {
+    request.detail["include"] = array_of(patterns.include);
+    request.detail["exclude"] = array_of(patterns.exclude);
+  }
+  request.key = fmt::format("pull {}{}", boost::json::serialize(request.detail),
+                            token.empty() ? std::string() : fmt::format(" user {}", uid));
   request.uid = uid;
   request.token = std::move(token);
   return request;
@@ -222,12 +309,19 @@ JobRequest pull_request(const ModelRef& ref, PullFor purpose, std::uint32_t uid,
 Result<boost::json::object> run_pull(Services& services, Job& job) {
   MODELD_ASSIGN(Asked asked, read_detail(job.detail()));
   MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services)));
-  auto outcome = Pull(services, job, asked, std::move(client)).run();
+  MODELD_ASSIGN(auto token, hub_token(services, job.token()));
+  auto outcome = Pull(services, job, asked, std::move(client), std::move(token)).run();
   if (!outcome) {
     return fail(explain_token(std::move(outcome).error(), asked, job)
                     .context(fmt::format("pulling '{}'", job.ref())));
   }
   return outcome;
+}
+
+Result<fetch::Token> hub_token(const Services& services, const fetch::Token& own) {
+  const std::string& path = services.config.hub.token_file;
+  if (!own.empty() || path.empty()) return own;
+  return fetch::read_private_token_file(fetch::ProcessEnvironment(), path);
 }
 
 fetch::HubOptions hub_options(const Services& services) {
@@ -238,6 +332,7 @@ fetch::HubOptions hub_options(const Services& services) {
   options.connect_timeout = hub.connect_timeout;
   options.low_speed_bytes_per_second = hub.low_speed;
   options.low_speed_time = hub.low_speed_time;
+  options.head_patience = hub.head_patience;
   options.max_attempts = static_cast<unsigned>(hub.max_attempts);
   options.retry_budget = hub.retry_budget;
   options.max_renewals = static_cast<unsigned>(hub.max_renewals);

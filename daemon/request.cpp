@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/request.hpp"
 
+#include "daemon/pull_report.hpp"
 #include "schema/json.hpp"
 #include "schema/model_ref.hpp"
 
@@ -23,6 +24,9 @@ Result<const boost::json::object*> object_member(const boost::json::object& from
 
 Result<int> show_result(CommandContext& context, const boost::json::object& result,
                         std::string_view member) {
+  for (const std::string& line : pull_report_lines(result)) {
+    context.out.message(line);
+  }
   if (context.out.json()) {
     context.out.result(result);
     return 0;

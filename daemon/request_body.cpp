@@ -64,6 +64,24 @@ Result<std::optional<std::uint64_t>> optional_number(const boost::json::object& 
   return std::optional<std::uint64_t>(*number);
 }
 
+Result<std::vector<std::string>> optional_texts(const boost::json::object& body,
+                                                std::string_view name) {
+  constexpr std::size_t k_most = 1000;
+  const auto* value = body.if_contains(name);
+  std::vector<std::string> texts;
+  if (value == nullptr) return texts;
+  if (!value->is_array()) return wrong_type(name, "a list of texts");
+  if (value->get_array().size() > k_most) {
+    return wrong_type(name, fmt::format("a list of at most {} texts, it has {}", k_most,
+                                        value->get_array().size()));
+  }
+  for (const auto& one : value->get_array()) {
+    if (!one.is_string()) return wrong_type(name, "a list of texts");
+    texts.emplace_back(one.get_string());
+  }
+  return texts;
+}
+
 Result<bool> optional_flag(const boost::json::object& body, std::string_view name) {
   const auto* value = body.if_contains(name);
   if (value == nullptr) return false;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace modeld::daemon {
 
@@ -25,6 +26,9 @@ Result<std::optional<std::string>> optional_text(const boost::json::object& body
                                                  std::string_view name);
 Result<std::optional<std::uint64_t>> optional_number(const boost::json::object& body,
                                                      std::string_view name);
+/// A list of texts; empty where there is none. At most 1000 of them.
+Result<std::vector<std::string>> optional_texts(const boost::json::object& body,
+                                                std::string_view name);
 Result<bool> optional_flag(const boost::json::object& body, std::string_view name);
 
 /// The caller's own Hub token out of `Authorization: Bearer`; anonymous without.

@@ -104,12 +104,7 @@ Result<std::optional<Choice>> choose_files(const std::vector<ListedFile>& files,
 }
 
 Result<std::optional<Choice>> choose_files(const Snapshot& snapshot, const Selection& selection) {
-  std::vector<ListedFile> files;
-  files.reserve(snapshot.files.size());
-  for (const SnapshotFile& file : snapshot.files) {
-    files.push_back({file.path, file.size, file.git_oid, file.sha256});
-  }
-  return choose_files(files, selection);
+  return choose_files(snapshot.listing(), selection);
 }
 
 std::string tag_recipe(std::string_view tag) {

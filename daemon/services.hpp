@@ -39,6 +39,7 @@ void add_lease_routes(Router& router, Services& services);
 void add_pin_routes(Router& router, Services& services);
 void add_view_routes(Router& router, Services& services);
 void add_import_routes(Router& router, Services& services);
+void add_hub_routes(Router& router, Services& services);
 void add_care_routes(Router& router, Services& services);
 void add_check_routes(Router& router, Services& services);
 

@@ -75,12 +75,18 @@ constexpr std::array k_settings{
             "Address of the Hub."},
     Setting{"hub.ca_bundle", Kind::path, MEMBER(hub.ca_bundle), 0, 0, "",
             "Certificates to trust, in PEM; empty for the system's."},
+    Setting{
+        "hub.token_file", Kind::path, MEMBER(hub.token_file), 0, 0, "",
+        "File of mode 0600 with a Hub token for callers who show none of their own: all users of "
+        "the daemon may then read what it opens."},
     Setting{"hub.connect_timeout", Kind::duration, MEMBER(hub.connect_timeout), 100, k_hour, "",
             "For a connection to the Hub to stand."},
     Setting{"hub.low_speed", Kind::bytes, MEMBER(hub.low_speed), 1, k_tib, "",
             "Bytes per second below which a transfer counts as stalled."},
     Setting{"hub.low_speed_time", Kind::duration, MEMBER(hub.low_speed_time), 100, k_hour, "",
             "How long a transfer may be that slow before its connection is replaced."},
+    Setting{"hub.head_patience", Kind::duration, MEMBER(hub.head_patience), 100, k_hour, "",
+            "How long a range of a large file may stand still while all behind it wait for it."},
     Setting{"hub.max_attempts", Kind::count, MEMBER(hub.max_attempts), 1, 1000, "",
             "Failures in a row, without a new byte, before a request is given up."},
     Setting{"hub.retry_budget", Kind::duration, MEMBER(hub.retry_budget), 0, 24 * k_hour, "",

@@ -31,11 +31,23 @@ Result<Descriptor> open_snapshot_file(const store::Store& store, const Snapshot&
 
 Result<void> check_snapshot(Services& services, Job& job, const Snapshot& snapshot) {
   if (!has_weights(snapshot)) return {};
-  const WorkerRequest request = snapshot_request(services, snapshot);
+  WorkerRequest request = snapshot_request(services, snapshot);
+  if (lacks_weights(snapshot)) request.task = WorkerRequest::Task::check_each;
   const WorkerCalls calls{
       [&](std::size_t index) { return open_snapshot_file(services.store, snapshot, index); }, {}};
   MODELD_TRY(run_in_worker(request, calls, job.progress()));
   return {};
+}
+
+Result<void> check_architecture(Services& services, Job& job, const Snapshot& early) {
+  if (early.find("config.json") == nullptr) return {}; // the conversion says what that means
+  WorkerRequest request = snapshot_request(services, early);
+  request.task = WorkerRequest::Task::architecture;
+  const WorkerCalls calls{
+      [&](std::size_t index) { return open_snapshot_file(services.store, early, index); }, {}};
+  auto checked = run_in_worker(request, calls, job.progress());
+  if (checked || checked.error().code != Errc::unsupported) return {};
+  return fail(std::move(checked).error());
 }
 
 } // namespace modeld::daemon

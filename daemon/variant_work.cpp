@@ -2,6 +2,7 @@
 #include "daemon/variant_work.hpp"
 
 #include "daemon/build.hpp"
+#include "daemon/conversion_files.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pull_work.hpp"
 #include "schema/json.hpp"
@@ -37,9 +38,27 @@ Result<Found> find_in_snapshot(store::Store& store, const Snapshot& snapshot,
   if (!choice) {
     return find_built(store, {snapshot.repo, snapshot.commit}, *selection.recipe);
   }
+  const Place place{snapshot.repo, snapshot.commit};
+  for (const ListedFile& part : choice->parts) {
+    // Absent from the snapshot, it may still be kept alone.
+    if (snapshot.find(part.path) == nullptr) return find_kept(store, place, choice->recipe);
+  }
   const SnapshotFile& file = *snapshot.find(choice->parts.front().path);
   store.touch(file.sha256);
   return Found(file_view(store, snapshot, file));
+}
+
+// What is here of the snapshot where that is all that the selection needs.
+Result<std::optional<Snapshot>> usable(store::Store& store, const Snapshot& snapshot,
+                                       const Selection& selection) {
+  MODELD_ASSIGN(const auto found, find_in_snapshot(store, snapshot, selection));
+  MODELD_ASSIGN(const auto choice, choose_files(snapshot, selection));
+  if (choice) return found ? std::optional(snapshot) : std::optional<Snapshot>{};
+  auto part = conversion_part(store, snapshot);
+  if (part && *part) return part;
+  // Built before, or a matter for the conversion to tell what is wrong.
+  if (found || (!part && snapshot.complete())) return std::optional(snapshot);
+  return part;
 }
 
 struct Asked {
@@ -77,7 +96,7 @@ struct Pulled {
 
 Result<Pulled> pull(Services& services, Job& job, const Asked& asked) {
   JobRequest request =
-      pull_request(asked.ref, asked.selection.overridden ? PullFor::weights : PullFor::build,
+      pull_request(asked.ref, asked.selection.overridden ? PullFor::weights : PullFor::build, {},
                    job.uid(), job.token());
   request.by_client = false;
   MODELD_ASSIGN(const auto child, services.jobs.submit(std::move(request)));
@@ -152,11 +171,19 @@ Result<boost::json::object> run_variant(Services& services, Job& job) {
   MODELD_ASSIGN(const auto place, readable_place(services, job, asked.ref));
   if (place) {
     MODELD_ASSIGN(const auto here, services.store.find_snapshot(place->repo, place->commit));
-    if (here) return build(services, job, *here, asked.selection);
+    std::optional<Snapshot> enough;
+    if (here) {
+      MODELD_ASSIGN(enough, usable(services.store, *here, asked.selection));
+    }
+    if (enough) return build(services, job, *enough, asked.selection);
   }
   MODELD_ASSIGN(const Pulled pulled, pull(services, job, asked));
   if (!pulled.snapshot) return pulled.answer;
-  return build(services, job, *pulled.snapshot, asked.selection);
+  MODELD_ASSIGN(const auto enough, usable(services.store, *pulled.snapshot, asked.selection));
+  MODELD_ASSIGN(auto answer,
+                build(services, job, enough.value_or(*pulled.snapshot), asked.selection));
+  if (const auto* report = pulled.answer.if_contains("pull")) answer["pull"] = *report;
+  return answer;
 }
 
 } // namespace modeld::daemon

@@ -60,17 +60,27 @@ bool has_weights(const Snapshot& snapshot) {
   });
 }
 
-Result<void> check_weights(const FileSet& files) {
+bool lacks_weights(const Snapshot& snapshot) {
+  return std::any_of(snapshot.absent.begin(), snapshot.absent.end(),
+                     [](const ListedFile& file) { return is_top_safetensors(file.path); });
+}
+
+Result<void> check_weights(const FileSet& files, WeightSet set) {
   bool safetensors = false;
   for (const FileSet::Entry& entry : files.entries()) {
-    safetensors = safetensors || is_top_safetensors(entry.path);
+    const bool top = is_top_safetensors(entry.path);
+    if (top && set == WeightSet::part && is_weight_file(entry.path)) {
+      MODELD_ASSIGN(const auto bytes, files.bytes(entry.path));
+      MODELD_TRY(validate::read_safetensors(bytes, entry.path, validate::Profile::strict));
+    }
+    safetensors = safetensors || top;
     if (!entry.path.ends_with(".gguf")) continue;
     MODELD_ASSIGN(const auto bytes, files.bytes(entry.path));
     // What runtimes take is taken: the file is somebody else's, and only handed on.
     const auto report = validate::check_gguf_file(bytes, entry.path, validate::Profile::compat);
     if (auto error = report.first_error()) return fail(*std::move(error));
   }
-  if (!safetensors) return {};
+  if (!safetensors || set == WeightSet::part) return {};
   auto checked = validate::read_weight_set(files);
   // Which of several sets is meant is for who builds from it to say.
   if (checked || checked.error().code == Errc::conflict) return {};

@@ -7,6 +7,7 @@
 #include "daemon/worker_request.hpp"
 #include "daemon/worker_sandbox.hpp"
 #include "daemon/worker_tasks.hpp"
+#include "quantize/convert/convert.hpp"
 #include "quantize/kernels/target.hpp"
 #include "schema/api.hpp"
 
@@ -40,6 +41,10 @@ Result<void> do_task(const WorkerTask& task) {
   switch (task.request.task) {
   case WorkerRequest::Task::check:
     return check_weights(task.files);
+  case WorkerRequest::Task::check_each:
+    return check_weights(task.files, WeightSet::part);
+  case WorkerRequest::Task::architecture:
+    return quantize::check_architecture(task.files);
   case WorkerRequest::Task::build:
     return worker_build(task);
   case WorkerRequest::Task::report:

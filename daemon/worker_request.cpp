@@ -14,12 +14,15 @@ namespace {
 
 using Task = WorkerRequest::Task;
 
-constexpr std::array<std::pair<Task, std::string_view>, 6> k_tasks{{{Task::check, "check"},
-                                                                    {Task::build, "build"},
-                                                                    {Task::report, "report"},
-                                                                    {Task::inspect, "inspect"},
-                                                                    {Task::measure, "measure"},
-                                                                    {Task::facts, "facts"}}};
+constexpr std::array<std::pair<Task, std::string_view>, 8> k_tasks{
+    {{Task::check, "check"},
+     {Task::check_each, "check_each"},
+     {Task::architecture, "architecture"},
+     {Task::build, "build"},
+     {Task::report, "report"},
+     {Task::inspect, "inspect"},
+     {Task::measure, "measure"},
+     {Task::facts, "facts"}}};
 
 std::string_view task_name(Task task) {
   for (const auto& [known, name] : k_tasks) {

@@ -17,12 +17,14 @@ namespace modeld::daemon {
 /// What a worker is asked to do. Goes over the channel as JSON, in pieces, closed by an empty one.
 struct WorkerRequest {
   enum class Task {
-    check,   ///< headers and index of the weights, as a pull does
-    build,   ///< convert, quantize and write
-    report,  ///< all findings, and on request an estimate: CheckReport as JSON
-    inspect, ///< what one file says about itself, as text
-    measure, ///< how long the headers of files are of which only a beginning is there
-    facts,   ///< what other programs want to be told about one GGUF file: GgufFacts as JSON
+    check,        ///< headers and index of the weights, as a pull does
+    check_each,   ///< headers of weights of which a part is absent, each file alone
+    architecture, ///< whether config.json names one that can be converted
+    build,        ///< convert, quantize and write
+    report,       ///< all findings, and on request an estimate: CheckReport as JSON
+    inspect,      ///< what one file says about itself, as text
+    measure,      ///< how long the headers of files are of which only a beginning is there
+    facts,        ///< what other programs want to be told about one GGUF file: GgufFacts as JSON
   };
   Task task = Task::check;
   std::string name;                  ///< of the repository, without the organisation

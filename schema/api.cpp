@@ -107,9 +107,17 @@ object Snapshot::to_json() const {
   for (const std::string& name : revisions) {
     names.emplace_back(name);
   }
-  return {{"repo", repo},   {"commit", commit},   {"path", path},
-          {"files", files}, {"bytes", bytes},     {"added", added},
-          {"used", used},   {"damaged", damaged}, {"revisions", std::move(names)}};
+  return {{"repo", repo},
+          {"commit", commit},
+          {"path", path},
+          {"files", files},
+          {"bytes", bytes},
+          {"added", added},
+          {"used", used},
+          {"damaged", damaged},
+          {"absent", absent},
+          {"absent_bytes", absent_bytes},
+          {"revisions", std::move(names)}};
 }
 
 Result<Snapshot> Snapshot::from_json(const object& from) {
@@ -122,6 +130,8 @@ Result<Snapshot> Snapshot::from_json(const object& from) {
   out.added = number_or<std::int64_t>(from, "added");
   out.used = number_or<std::int64_t>(from, "used");
   out.damaged = flag_or(from, "damaged");
+  out.absent = number_or<std::uint64_t>(from, "absent");
+  out.absent_bytes = number_or<std::uint64_t>(from, "absent_bytes");
   MODELD_ASSIGN(const auto* names, json_array(from, "revisions"));
   for (const auto& name : *names) {
     if (name.is_string()) out.revisions.emplace_back(name.get_string());

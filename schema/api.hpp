@@ -50,9 +50,11 @@ struct Job {
 struct Snapshot {
   std::string repo;
   std::string commit;
-  std::string path; ///< folder with all of its files
+  std::string path; ///< folder with its files that are here
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t absent = 0; ///< files that the Hub lists and nobody asked for
+  std::uint64_t absent_bytes = 0;
   std::int64_t added = 0;
   std::int64_t used = 0;
   bool damaged = false;

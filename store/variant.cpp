@@ -123,7 +123,8 @@ VariantInputs variant_inputs(const Snapshot& snapshot, const Recipe& recipe) {
 std::string variant_file_name(const Snapshot& snapshot, const Recipe& recipe,
                               const Sha256Digest& key) {
   std::string name = fmt::format("{}-{}.gguf", snapshot.repo.name(), recipe.target);
-  if (is_plain(recipe) && snapshot.find(name) == nullptr) return name;
+  const bool taken = snapshot.find(name) != nullptr || snapshot.find_absent(name) != nullptr;
+  if (is_plain(recipe) && !taken) return name;
   return fmt::format("{}-{}-{}.gguf", snapshot.repo.name(), recipe.target, key.hex().substr(0, 8));
 }
 

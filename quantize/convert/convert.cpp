@@ -315,6 +315,12 @@ Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& option
   return Conversion(files, options, architectures).run();
 }
 
+Result<void> check_architecture(const FileSet& files) {
+  MODELD_ASSIGN(const ArchitectureSet* architectures, ArchitectureSet::builtin());
+  MODELD_TRY(load_config(files, *architectures));
+  return {};
+}
+
 Result<std::vector<SupportedClass>> supported_classes() {
   MODELD_ASSIGN(const ArchitectureSet* architectures, ArchitectureSet::builtin());
   std::vector<SupportedClass> out;

@@ -59,7 +59,7 @@ TEST_CASE("a second daemon pulls and builds from the first one's mirror", "[e2e]
   CHECK(file_sha256(got.out.substr(0, got.out.size() - 1)) == expected_sha256("Q4_K_M"));
 }
 
-TEST_CASE("the mirror answers in the Hub's form", "[e2e][mirror]") {
+TEST_CASE("the mirror answers in the Hub's form", "[e2e][mirror][pitfall-33]") {
   TestHub hub;
   const std::string commit =
       hub.add_repo("org/name", {{"README.md", "hello world"}, {"sub dir/a?b.txt", "x"}});
@@ -95,6 +95,26 @@ TEST_CASE("the mirror answers in the Hub's form", "[e2e][mirror]") {
   for (const char* revision : {"refs%2Fpr%2F1", "refs/pr/1"}) {
     CHECK_THAT(fetch({base + "/org/name/resolve/" + revision + "/README.md"}),
                Contains("of the request"));
+  }
+}
+
+TEST_CASE("the mirror lists what is absent, and never says that it does not exist",
+          "[e2e][mirror][part][pitfall-25]") {
+  TestHub hub;
+  hub.add_repo("org/name", {{"a.json", "{}"}, {"big.bin", std::string(100'000, 'b')}});
+  PrivateDaemon daemon(hub.endpoint(), k_config);
+  REQUIRE(daemon.ctl({"pull", "org/name", "--include", "*.json"}).status == 0);
+  const std::string base = mirror_of(daemon);
+  const auto tree = body_of(fetch({base + "/api/models/org/name/tree/main?recursive=true"}));
+  REQUIRE(tree.as_array().size() == 2);
+  CHECK(tree.as_array()[1].at("lfs").at("size").to_number<std::uint64_t>() == 100'000);
+  CHECK(body_of(fetch({base + "/api/models/org/name"})).at("siblings").as_array().size() == 2);
+  CHECK_THAT(fetch({base + "/org/name/resolve/main/a.json"}), StartsWith("HTTP/1.1 200 "));
+  for (const char* method : {"GET", "HEAD"}) {
+    const std::string absent = fetch(
+        {method == std::string("HEAD") ? "-I" : "-g", base + "/org/name/resolve/main/big.bin"});
+    CHECK_THAT(absent, StartsWith("HTTP/1.1 504 ") && Contains("modelctl pull"));
+    CHECK(absent.find("X-Error-Code") == std::string::npos);
   }
 }
 

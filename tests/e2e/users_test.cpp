@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
+#include <filesystem>
 #include <fstream>
 
 using namespace modeld::test;
@@ -60,4 +61,82 @@ TEST_CASE("a token that cannot stand in a header is refused without being shown"
   CHECK(got.status == 2);
   CHECK_THAT(got.err, Contains("HF_TOKEN"));
   CHECK(got.err.find("y: z") == std::string::npos);
+}
+
+TEST_CASE("login keeps a token for its user alone, and logout forgets it", "[e2e][users][login]") {
+  TestHub hub;
+  add_private(hub);
+  PrivateDaemon daemon(hub.endpoint());
+  const std::string home = (daemon.dir() / "home").string();
+  const std::string kept = home + "/.config/modeld/token";
+  const Process::Environment user{{"HOME", home}, {"XDG_CONFIG_HOME", ""}, {"HF_TOKEN", ""}};
+  const auto login = [&](const std::string& token, const std::string& more = "") {
+    std::ofstream(daemon.dir() / "typed") << token << "\n";
+    Process::Environment all = user;
+    all["no_proxy"] = "*";
+    Process process({"sh", "-c",
+                     std::string(MODELCTL_PROGRAM) + " --socket '" + daemon.socket() + "' login " +
+                         more + " < '" + (daemon.dir() / "typed").string() + "'"},
+                    all);
+    return process.wait(std::chrono::seconds(60)).value();
+  };
+
+  const Finished nobody = daemon.ctl({"whoami"}, user);
+  CHECK(nobody.status == 3);
+  CHECK_THAT(nobody.err, Contains("modelctl login"));
+
+  const Finished wrong = login("hf_wrong");
+  CHECK(wrong.status == 5);
+  CHECK(wrong.err.find("hf_wrong") == std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(kept));
+
+  const Finished good = login(k_token);
+  INFO(good.err);
+  REQUIRE(good.status == 0);
+  CHECK_THAT(good.err, Contains("'tester'") && Contains(kept));
+  CHECK((good.out + good.err).find(k_token) == std::string::npos);
+  const auto perms = std::filesystem::status(kept).permissions();
+  CHECK(perms == (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+  CHECK(std::filesystem::status(home + "/.config/modeld").permissions() ==
+        std::filesystem::perms::owner_all);
+
+  CHECK(daemon.ctl({"whoami"}, user).out == "tester\n");
+  CHECK(daemon.ctl({"pull", "org/private"}, user).status == 0);
+  CHECK(daemon.ctl({"pull", "org/private"}, {{"HOME", home + "/other"}}).status != 0);
+
+  // One that others may read is not used.
+  std::filesystem::permissions(kept, std::filesystem::perms::others_read,
+                               std::filesystem::perm_options::add);
+  const Finished open = daemon.ctl({"pull", "org/private"}, user);
+  CHECK(open.status == 5);
+  CHECK_THAT(open.err, Contains("0604") && Contains("chmod 600"));
+
+  CHECK(daemon.ctl({"logout"}, user).status == 0);
+  CHECK_FALSE(std::filesystem::exists(kept));
+  CHECK(daemon.ctl({"logout"}, user).status == 0);
+  CHECK(login("hf_unchecked", "--no-check").status == 0);
+  CHECK(daemon.log().find(k_token) == std::string::npos);
+}
+
+TEST_CASE("the daemon's own token opens what its callers have none for, if its file is private",
+          "[e2e][users][token-file]") {
+  TestHub hub;
+  add_private(hub);
+  const TempDir dir;
+  const auto file = dir / "token";
+  std::ofstream(file) << k_token << "\n";
+  PrivateDaemon daemon(hub.endpoint(),
+                       "[store]\nmin_free = 0\nreserve_file = 0\n[hub]\ntoken_file = \"" +
+                           file.string() + "\"\n");
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const Finished open = daemon.ctl({"pull", "org/private"});
+  CHECK(open.status == 5);
+  CHECK_THAT(open.err, Contains("0644") && Contains("chmod 600"));
+  CHECK(hub.requests().empty());
+
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  const Finished pulled = daemon.ctl({"pull", "org/private"});
+  INFO(pulled.err);
+  CHECK(pulled.status == 0);
+  CHECK(daemon.log().find(k_token) == std::string::npos);
 }
