@@ -67,17 +67,16 @@ private:
 
 class Look {
 public:
-  Look(Services& services, Job& job, RemoteCheck asked, fetch::HubClient client)
+  Look(Services& services, Job& job, RemoteCheck asked, fetch::HubClient client, fetch::Token token)
       : services_(services), job_(job), asked_(std::move(asked)), client_(std::move(client)),
-        host_(job) {}
+        token_(std::move(token)), host_(job) {}
 
   Result<json::object> run() {
     job_.begin_phase("resolving");
-    MODELD_ASSIGN(resolved_, client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(),
-                                             job_.token(), host_));
+    MODELD_ASSIGN(resolved_,
+                  client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(), token_, host_));
     job_.begin_phase("listing");
-    MODELD_ASSIGN(const auto files,
-                  client_.list(resolved_.repo, resolved_.commit, job_.token(), host_));
+    MODELD_ASSIGN(const auto files, client_.list(resolved_.repo, resolved_.commit, token_, host_));
     job_.begin_phase("reading");
     MODELD_TRY(read_first(files));
     MODELD_TRY(read_headers());
@@ -99,7 +98,7 @@ public:
 
 private:
   Result<void> read(std::span<Known* const> files, std::span<FilePiece> pieces) {
-    MODELD_TRY(client_.read(resolved_.repo, resolved_.commit, pieces, job_.token(), host_));
+    MODELD_TRY(client_.read(resolved_.repo, resolved_.commit, pieces, token_, host_));
     for (std::size_t i = 0; i < files.size(); ++i) {
       MODELD_TRY(files[i]->bytes.append(pieces[i].bytes));
       read_ += pieces[i].length;
@@ -209,6 +208,7 @@ private:
   Job& job_;
   RemoteCheck asked_;
   fetch::HubClient client_;
+  fetch::Token token_;
   CheckHost host_;
   fetch::Resolved resolved_;
   std::vector<Known> known_;
@@ -238,7 +238,8 @@ Result<json::object> run_remote_check(Services& services, Job& job) {
   MODELD_ASSIGN(asked.profile, json_string(job.detail(), "profile"));
   MODELD_ASSIGN(asked.context, json_uint(job.detail(), "context"));
   MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services)));
-  auto report = Look(services, job, std::move(asked), std::move(client)).run();
+  MODELD_ASSIGN(auto token, hub_token(services, job.token()));
+  auto report = Look(services, job, std::move(asked), std::move(client), std::move(token)).run();
   if (!report)
     return fail(std::move(report).error().context(fmt::format("checking '{}'", job.ref())));
   return report;
