@@ -6,8 +6,9 @@
 namespace modeld::fetch {
 namespace {
 
-constexpr std::chrono::seconds k_active{1};        // a share that counted within it takes part
-constexpr std::chrono::milliseconds k_unused{100}; // so long without debt: there is enough for all
+// A share that was told to wait and does not ask again within this time has gone.
+constexpr std::chrono::milliseconds k_gone{200};
+constexpr std::chrono::milliseconds k_turn{10}; // for whoever is next to take it
 
 } // namespace
 
@@ -23,39 +24,40 @@ Bandwidth::Share::~Share() {
 
 void Bandwidth::Share::count(std::uint64_t bytes, Clock::time_point now) {
   const std::lock_guard lock(of_->mutex_);
-  last_ = now;
   if (of_->limit_ == 0) return;
-  const auto active =
-      std::count_if(of_->shares_.begin(), of_->shares_.end(),
-                    [now](const Share* one) { return now - one->last_ <= k_active; });
-  const auto all = static_cast<double>(bytes);
-  of_->paid_until_ = std::max(of_->paid_until_, now) + of_->cost(all);
-  paid_until_ = std::max(paid_until_, now) + of_->cost(all * static_cast<double>(active));
+  const auto limit = static_cast<double>(of_->limit_);
+  const auto more = static_cast<double>(bytes);
+  of_->paid_until_ =
+      std::max(of_->paid_until_, now) +
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(more / limit));
+  // Who read little for a while has no claim on more than a second of catching up.
+  read_ = std::max(read_, of_->read_ - limit) + more;
+  of_->read_ = read_;
 }
 
-Clock::duration Bandwidth::Share::wait(Clock::time_point now) const {
+Clock::duration Bandwidth::Share::wait(Clock::time_point now) {
   const std::lock_guard lock(of_->mutex_);
-  if (of_->limit_ == 0 || now - of_->paid_until_ > k_unused) return Clock::duration::zero();
-  return std::max({of_->paid_until_ - now, paid_until_ - now, Clock::duration::zero()});
+  if (of_->limit_ == 0) return Clock::duration::zero();
+  asked_ = now;
+  const bool behind =
+      std::any_of(of_->shares_.begin(), of_->shares_.end(), [&](const Share* other) {
+        return other != this && other->waits_ && now - other->asked_ < k_gone &&
+               other->read_ < read_;
+      });
+  const Clock::duration debt = std::max(of_->paid_until_ - now, Clock::duration::zero());
+  waits_ = behind || debt > Clock::duration::zero();
+  return behind ? std::max<Clock::duration>(debt, k_turn) : debt;
 }
 
 void Bandwidth::set_limit(std::uint64_t bytes_per_second) {
   const std::lock_guard lock(mutex_);
   limit_ = bytes_per_second;
   paid_until_ = {}; // an old debt at an old price could be hours
-  for (Share* share : shares_) {
-    share->paid_until_ = {};
-  }
 }
 
 std::uint64_t Bandwidth::limit() const {
   const std::lock_guard lock(mutex_);
   return limit_;
-}
-
-Clock::duration Bandwidth::cost(double bytes) const {
-  const std::chrono::duration<double> seconds(bytes / static_cast<double>(limit_));
-  return std::chrono::duration_cast<Clock::duration>(seconds);
 }
 
 } // namespace modeld::fetch

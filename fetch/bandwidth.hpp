@@ -17,7 +17,8 @@ namespace modeld::fetch {
 class Bandwidth {
 public:
   /// One client's part. Where several want more than there is, each gets the same, however many
-  /// connections it has; what one does not use, the others may.
+  /// connections it has: of those that wait, the one that has read least goes next. What one does
+  /// not use, the others may.
   class Share {
   public:
     explicit Share(std::shared_ptr<Bandwidth> of);
@@ -26,14 +27,15 @@ public:
     Share& operator=(const Share&) = delete;
 
     void count(std::uint64_t bytes, Clock::time_point now);
-    /// How long this client should not read; 0 where there is no debt.
-    Clock::duration wait(Clock::time_point now) const;
+    /// How long this client should not read; 0 where it may. Asked again and again until then.
+    Clock::duration wait(Clock::time_point now);
 
   private:
     friend Bandwidth;
-    std::shared_ptr<Bandwidth> of_;
-    Clock::time_point paid_until_{}; ///< guarded by the mutex of of_, as last_
-    Clock::time_point last_{};       ///< when it counted last
+    std::shared_ptr<Bandwidth> of_; ///< its mutex guards the rest
+    double read_ = 0;    ///< bytes; raised to what the others have, less a second's worth
+    bool waits_ = false; ///< was told to, when it asked last
+    Clock::time_point asked_{};
   };
 
   /// 0: no limit.
@@ -43,11 +45,10 @@ public:
   std::uint64_t limit() const;
 
 private:
-  Clock::duration cost(double bytes) const;
-
   mutable std::mutex mutex_;
   std::uint64_t limit_;
   Clock::time_point paid_until_{}; ///< everything that was counted is paid for at this time
+  double read_ = 0;                ///< by the share that read last
   std::vector<Share*> shares_;
 };
 

@@ -226,23 +226,28 @@ TEST_CASE("Bandwidth gives two clients the same, whatever they take at once",
   const auto limit = std::make_shared<Bandwidth>(100'000);
   Bandwidth::Share many(limit);
   Bandwidth::Share one(limit);
-  const auto race = [&](Clock::time_point from, std::uint64_t take_many, std::uint64_t take_one) {
+  // Each reads what has arrived for it since it read last, at most so much.
+  const auto race = [&](Clock::time_point from, std::uint64_t most_of_many, double arrives) {
     std::pair<std::uint64_t, std::uint64_t> got;
+    double waiting = 0;
     for (auto now = from; now < from + std::chrono::seconds(20);
-         now += std::chrono::milliseconds(10)) {
+         now += std::chrono::milliseconds(2)) {
+      waiting = std::min(waiting + arrives * 0.002, 1000.0);
       if (many.wait(now) == Clock::duration::zero()) {
-        many.count(take_many, now);
-        got.first += take_many;
+        many.count(most_of_many, now);
+        got.first += most_of_many;
       }
-      if (take_one != 0 && one.wait(now) == Clock::duration::zero()) {
-        one.count(take_one, now);
-        got.second += take_one;
+      const auto take = static_cast<std::uint64_t>(waiting);
+      if (arrives > 0 && one.wait(now) == Clock::duration::zero() && take > 0) {
+        one.count(take, now);
+        got.second += take;
+        waiting = 0;
       }
     }
     return got;
   };
   const Clock::time_point start{std::chrono::hours(1)};
-  const auto both = race(start, 8000, 1000); // eight connections against one
+  const auto both = race(start, 8000, 1e9); // eight connections against one
   CHECK(both.first + both.second > 1'800'000);
   CHECK(both.first + both.second < 2'200'000);
   CHECK(both.first < 2 * both.second);
@@ -250,9 +255,9 @@ TEST_CASE("Bandwidth gives two clients the same, whatever they take at once",
   // What one leaves, the other may take.
   const auto alone = race(start + std::chrono::hours(1), 8000, 0);
   CHECK(alone.first > 1'800'000);
-  const auto little = race(start + std::chrono::hours(2), 8000, 50);
-  CHECK(little.second > 50'000);
-  CHECK(little.first + little.second > 1'400'000);
+  const auto little = race(start + std::chrono::hours(2), 8000, 5000);
+  CHECK(little.second > 80'000); // of 100,000 that arrived
+  CHECK(little.first > 1'600'000);
 }
 
 TEST_CASE("HubClient::download keeps each bandwidth limit", "[fetch][bandwidth]") {
