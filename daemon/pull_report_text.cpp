@@ -37,7 +37,7 @@ std::string choice_line(const object& choice) {
                      number("files") + number("left"), human_bytes(number("bytes")),
                      human_bytes(number("bytes") + number("left_bytes")),
                      why == "conversion" ? "what the conversion needs" : "as the patterns say",
-                     left.empty() ? "nothing" : left);
+                     left);
 }
 
 std::string moved_line(const object& moved) {
@@ -73,7 +73,10 @@ std::vector<std::string> pull_report_lines(const object& result) {
                                 json_string(*renamed, "to").value_or("")));
   }
   if (const object* moved = member(*report, "moved")) lines.push_back(moved_line(*moved));
-  if (const object* choice = member(*report, "choice")) lines.push_back(choice_line(*choice));
+  const object* choice = member(*report, "choice");
+  if (choice != nullptr && json_uint(*choice, "left").value_or(0) > 0) {
+    lines.push_back(choice_line(*choice));
+  }
   return lines;
 }
 

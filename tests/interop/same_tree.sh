@@ -19,14 +19,14 @@ printf 'brackets' > "$work/odd/[x] & 'y' + z=1.txt"
 head -c 300000 /dev/urandom > "$work/odd/weights.bin"
 for i in $(seq -w 120); do echo "$i" > "$work/odd/deep/file$i.txt"; done
 for i in $(seq -w 30); do echo "first $i" > "$work/first/file$i.txt"; done
-head -c 3000000 /dev/urandom > "$work/first/model.safetensors.bin"
+head -c 200000000 /dev/urandom > "$work/first/model.bin"
 cp "$work/first/file01.txt" "$work/second/same.txt"
 echo second > "$work/second/new/file.txt"
-head -c 2000000 /dev/urandom > "$work/second/model.safetensors.bin"
+head -c 60000000 /dev/urandom > "$work/second/model.bin"
 
 "$bin/modeld-test-hub" --repo modeld/TinyVerse-4M="$source/tests/data/TinyVerse-4M" \
   --repo test/odd="$work/odd" --repo test/private="$work/odd" --private test/private \
-  --repo test/moving="$work/first" --next test/moving="$work/second" \
+  --repo test/moving="$work/first" --next test/moving="$work/second" --next test/moving="$work/first" \
   --token hf_interop=test/private --page-size 25 --ready-file "$work/hub.json" > "$work/hub.log" 2>&1 &
 hub=$!
 started+=("$hub")
@@ -35,7 +35,8 @@ HF_ENDPOINT=$(sed -E 's/.*"endpoint":"([^"]*)".*/\1/' "$work/hub.json")
 export HF_ENDPOINT HF_HOME=$work/home HF_HUB_DISABLE_TELEMETRY=1 HF_HUB_DISABLE_PROGRESS_BARS=1
 export NO_PROXY=127.0.0.1,localhost
 unset HF_TOKEN HF_HUB_OFFLINE
-start_daemon
+printf '[store]\nmin_free = 0\nreserve_file = 0\n[hub]\nbandwidth = "40MiB"\n' > "$work/modeld.toml"
+start_daemon --config "$work/modeld.toml"
 
 theirs() { # REPO FOLDER [allow-pattern]
   "$python" - "$@" <<'PY'
@@ -61,21 +62,23 @@ same test/private "$work/theirs-private" "$(HF_TOKEN=hf_interop "$bin/modelctl" 
 theirs test/moving "$work/theirs-some" 'file0*'
 same 'test/moving, some' "$work/theirs-some" "$("$bin/modelctl" pull test/moving --include 'file0*')"
 
-# The branch moves while both are downloading: what each of them began with is what it ends with.
+# The branch moves in the middle of a download: what each of them began with is what it ends with.
 theirs test/moving "$work/theirs-first" &
 them=$!
-"$bin/modelctl" pull test/moving > "$work/ours" &
-us=$!
-sleep 0.4
+begun() { [ -n "$(find "$work/theirs-first" -name '*.incomplete' 2> /dev/null)" ]; }
+wait_for 30 begun
 kill -USR1 "$hub"
 wait "$them"
+diff -r --exclude=.cache "$work/theirs-first" "$work/first"
+"$bin/modelctl" pull test/moving > "$work/ours" 2> "$work/err" &
+us=$!
+downloading() { "$bin/modelctl" jobs | grep -q downloading; }
+wait_for 30 downloading
+kill -USR1 "$hub"
 wait "$us"
-ours=$(cat "$work/ours")
-diff -r "$ours" "$work/first" || diff -r "$ours" "$work/second"
-diff -r --exclude=.cache "$work/theirs-first" "$work/first" ||
-  diff -r --exclude=.cache "$work/theirs-first" "$work/second"
-echo 'test/moving, while it moves: each has one commit whole'
+diff -r "$(cat "$work/ours")" "$work/second"
+echo 'test/moving, while it moves: each has the commit that it began with, whole'
 
-theirs test/moving "$work/theirs-second"
-same 'test/moving, moved' "$work/theirs-second" "$("$bin/modelctl" pull test/moving 2> "$work/err")"
-diff -r --exclude=.cache "$work/theirs-second" "$work/second"
+theirs test/moving "$work/theirs-now"
+same 'test/moving, moved' "$work/theirs-now" "$("$bin/modelctl" pull test/moving 2> "$work/err")"
+grep -q "moved from" "$work/err"
