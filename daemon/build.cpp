@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/build.hpp"
 
+#include "daemon/conversion_files.hpp"
 #include "daemon/log.hpp"
 #include "daemon/snapshot_worker.hpp"
 #include "daemon/worker_process.hpp"
@@ -109,8 +110,11 @@ private:
 
 Result<store::Variant> build_variant(Services& services, Job& job, const Snapshot& snapshot,
                                      Recipe recipe) {
+  // A conversion sees what it reads and no more, so that its key does not depend on the rest.
+  const auto part = conversion_part(services.store, snapshot);
+  const Snapshot& used = part && *part ? **part : snapshot;
   MODELD_ASSIGN(const auto slot, services.builds.take(job));
-  return Build(services, job, snapshot, std::move(recipe)).run();
+  return Build(services, job, used, std::move(recipe)).run();
 }
 
 } // namespace modeld::daemon

@@ -175,7 +175,8 @@ private:
 
   Result<Repaired> fetch_whole(const BlobSource& source) {
     MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services_)));
-    DownloadContext context{services_.store, client, services_.metrics, job_};
+    MODELD_ASSIGN(const auto token, hub_token(services_, job_.token()));
+    DownloadContext context{services_.store, client, services_.metrics, job_, token};
     std::vector<store::BlobHold> holds;
     MODELD_TRY(download_files(context, source.repo, source.commit, {source.file}, holds));
     return Repaired{"whole", source.file.size};
