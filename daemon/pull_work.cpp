@@ -4,6 +4,7 @@
 #include "daemon/catalog.hpp"
 #include "daemon/conversion_files.hpp"
 #include "daemon/download.hpp"
+#include "daemon/job_host.hpp"
 #include "daemon/log.hpp"
 #include "daemon/pull_report.hpp"
 #include "daemon/selection.hpp"
@@ -22,20 +23,6 @@
 
 namespace modeld::daemon {
 namespace {
-
-// Lets a client's waiting show in the job, and the job's cancellation reach the client.
-class ResolveHost final : public fetch::Host {
-public:
-  explicit ResolveHost(Job& job) : job_(job) {}
-  bool cancelled() override { return job_.cancelled(); }
-  void on_notice(const fetch::Notice& notice) override {
-    log_info("job {}: {}", job_.id(), notice.what);
-    job_.set_notice(notice.what);
-  }
-
-private:
-  Job& job_;
-};
 
 struct Asked {
   ModelRef ref;
@@ -98,7 +85,7 @@ public:
   }
 
   Result<boost::json::object> run() {
-    ResolveHost host(job_);
+    JobHost host(job_);
     job_.begin_phase("resolving");
     MODELD_ASSIGN(resolved_,
                   client_.resolve(asked_.ref.repo, asked_.ref.revision_or_main(), token_, host));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/remote_check.hpp"
 
-#include "daemon/log.hpp"
+#include "daemon/job_host.hpp"
 #include "daemon/memory_file.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/worker_process.hpp"
@@ -50,19 +50,6 @@ struct Known {
   ListedFile file;
   Part part = Part::none;
   MemoryFile bytes;
-};
-
-class CheckHost final : public fetch::Host {
-public:
-  explicit CheckHost(Job& job) : job_(job) {}
-  bool cancelled() override { return job_.cancelled(); }
-  void on_notice(const fetch::Notice& notice) override {
-    log_info("job {}: {}", job_.id(), notice.what);
-    job_.set_notice(notice.what);
-  }
-
-private:
-  Job& job_;
 };
 
 class Look {
@@ -209,7 +196,7 @@ private:
   RemoteCheck asked_;
   fetch::HubClient client_;
   fetch::Token token_;
-  CheckHost host_;
+  JobHost host_;
   fetch::Resolved resolved_;
   std::vector<Known> known_;
   std::uint64_t read_ = 0;
