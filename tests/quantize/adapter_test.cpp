@@ -76,7 +76,8 @@ bool says(const Error& error, std::string_view text) {
 
 } // namespace
 
-TEST_CASE("convert_adapter names the file and its tensors", "[quantize][adapter]") {
+TEST_CASE("convert_adapter names the file and its tensors, and records the scale (A19)",
+          "[quantize][adapter][A19]") {
   const test::MemoryFiles files = adapter(query());
   const test::MemoryFiles model = base();
   const auto made = convert_adapter(files, model, {});
@@ -85,6 +86,9 @@ TEST_CASE("convert_adapter names the file and its tensors", "[quantize][adapter]
   REQUIRE(made->model.tensors.size() == 2);
   CHECK(made->model.tensors[0].name == "blk.0.attn_q.weight.lora_a");
   CHECK(made->model.tensors[1].name == "blk.0.attn_q.weight.lora_b");
+  const auto* alpha = made->model.find("adapter.lora.alpha");
+  REQUIRE(alpha != nullptr);
+  CHECK(std::get<float>(*alpha) == 8.0F);
   CHECK(made->model.find("general.file_type") == nullptr);
   CHECK(made->model.find("tokenizer.ggml.model") == nullptr);
 }
@@ -99,7 +103,7 @@ TEST_CASE("convert_adapter chooses the type by the first factor", "[quantize][ad
   CHECK(convert_adapter(files, model, options).error().code == Errc::invalid_argument);
 }
 
-TEST_CASE("convert_adapter names what is no part of a LoRA", "[quantize][adapter]") {
+TEST_CASE("convert_adapter names what is no part of a LoRA (A19)", "[quantize][adapter][A19]") {
   auto shapes = query();
   shapes[std::string(k_layer) + "q_proj.lora_magnitude_vector"] = "128";
   CHECK(says(refusal(adapter(shapes)), "DoRA"));
@@ -146,7 +150,8 @@ TEST_CASE("convert_adapter lists modules that the base model has not", "[quantiz
   CHECK(convert_adapter(files, model, forced).value().left_out.size() == 1);
 }
 
-TEST_CASE("convert_adapter refuses methods that GGUF cannot express", "[quantize][adapter]") {
+TEST_CASE("convert_adapter refuses methods that GGUF cannot express (A19)",
+          "[quantize][adapter][A19]") {
   const auto with = [](std::string settings) {
     return adapter(query(), R"("lora_alpha": 8, )" + std::move(settings));
   };
