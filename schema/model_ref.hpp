@@ -40,8 +40,8 @@ struct ModelRef {
 bool is_commit(std::string_view revision);
 
 /// Whether a path of a repository may be joined to a folder: relative, '/' between parts, no empty,
-/// "." or ".." part, no backslash, no drive letter (C:x) in front, no control character, at most 255
-/// bytes a part and 4096 in all (hub-protocol.md section 7, pitfalls 13 and 15; failure case C13). The error names the rule that is broken.
+/// "." or ".." part, no backslash, no drive letter (C:x) in front, no control character, at most
+/// 255 bytes a part, 4096 in all (hub-protocol.md 7, 13 and 15; C13). The error names the rule.
 Result<void> check_repo_path(std::string_view path);
 
 } // namespace modeld

@@ -9,7 +9,7 @@
 
 namespace modeld::quantize {
 
-/// exp(x) as the framework has it on Intel processors with AVX-512: within 0.57 ulp of the true value.
+/// exp(x) as the framework has it on Intel processors with AVX-512, within 0.57 ulp of the truth.
 /// NaN gives NaN; beyond the range of single precision infinity, or a denormal value, or zero.
 float torch_exp(float x);
 

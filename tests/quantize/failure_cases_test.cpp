@@ -226,8 +226,7 @@ TEST_CASE("A07 configurations may hold the numbers that Python writes and JSON d
   std::string config = json::serialize(checkpoint.config);
   config.back() = ',';
   files.put("config.json",
-            config +
-                R"("limits":[0.0,Infinity,-Infinity],"nothing":NaN,"text":"NaN \"Infinity"})");
+            config + R"("limits":[0.0,Infinity,-Infinity],"nothing":NaN,"text":"NaN \"Infinity"})");
   files.put("tokenizer_config.json", R"({"model_max_length": Infinity, "add_bos_token": true})");
   files.put("generation_config.json", R"({"temperature": 0.5, "max_time": Infinity})");
   const auto result = convert(files, {});
