@@ -28,7 +28,7 @@ test: deps check-format build
 
 # Address and undefined-behaviour sanitizers over the code that reads what strangers wrote, the golden checkpoints
 # and the fuzz seeds among it. Quantizing them once more would only take long.
-SANITIZED := schema_tests validate_tests quantize_tests tokenizer_tests golden_convert fuzz_replay
+SANITIZED := schema_tests validate_tests quantize_tests tokenizer_tests golden_convert golden_variants fuzz_replay
 sanitize:
 	@[ -f build-asan-ubsan/build.ninja ] || cmake --preset asan-ubsan
 	cmake --build build-asan-ubsan -j $(JOBS) --target $(SANITIZED)
