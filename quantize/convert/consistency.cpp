@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/consistency.hpp"
 
+#include "quantize/convert/low_rank.hpp"
+
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
@@ -21,22 +23,6 @@ const json::object* member_object(const json::object& from, std::string_view nam
 bool differ(const json::value& a, const json::value& b) {
   if (a.is_number() && b.is_number()) return a.to_number<double>() != b.to_number<double>();
   return a != b;
-}
-
-Result<bool> equal_elements(const SourceTensor& a, const SourceTensor& b) {
-  if (a.shape() != b.shape() || a.type() != b.type()) return false;
-  constexpr std::uint64_t k_some = 65536;
-  const std::uint64_t width = info(a.type()).bytes;
-  std::vector<std::byte> left(k_some * width);
-  std::vector<std::byte> right(k_some * width);
-  for (std::uint64_t done = 0; done < a.elements(); done += k_some) {
-    const std::uint64_t count = std::min(k_some, a.elements() - done);
-    MODELD_TRY(a.read(done, count, left.data()));
-    MODELD_TRY(b.read(done, count, right.data()));
-    const auto end = left.begin() + static_cast<std::ptrdiff_t>(count * width);
-    if (!std::equal(left.begin(), end, right.begin())) return false;
-  }
-  return true;
 }
 
 /// The one tensor whose name ends so, as a whole name or after a dot; null where there is none.
@@ -89,7 +75,7 @@ Result<std::string> tied_contradiction(const Weights& weights, bool tied) {
   const SourceTensor* output = ending_in(weights, "lm_head.weight");
   const SourceTensor* embedding = ending_in(weights, "embed_tokens.weight");
   if (output == nullptr || embedding == nullptr) return std::string();
-  MODELD_ASSIGN(const bool same, equal_elements(*output, *embedding));
+  MODELD_ASSIGN(const bool same, equal_tensors(*output, *embedding));
   if (same) return std::string();
   return std::string("input and output embedding are one tensor by the configuration, but the "
                      "checkpoint's lm_head.weight is another one than its embedding");

@@ -2,6 +2,7 @@
 #include "quantize/convert/convert.hpp"
 
 #include "quantize/gguf/pipeline.hpp"
+#include "tests/quantize/byte_collector.hpp"
 #include "tests/quantize/golden_snapshot.hpp"
 #include "validate/sha256.hpp"
 
@@ -24,15 +25,6 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 namespace {
-
-class Bytes final : public ByteSink {
-public:
-  Result<void> write(std::span<const std::byte> more) override {
-    bytes.insert(bytes.end(), more.begin(), more.end());
-    return {};
-  }
-  std::vector<std::byte> bytes;
-};
 
 bool is_adapted(std::string_view name, const json::array& shape) {
   constexpr std::array<std::string_view, 7> k_others{"embed", "lm_head", "wte",      "wpe",
@@ -93,7 +85,7 @@ TEST_CASE("adapters over models of many families equal the reference's",
       continue;
     }
     if (!made) FAIL(made.error().message);
-    Bytes sink;
+    test::ByteCollector sink;
     REQUIRE(write_gguf(made->model, sink, {}));
     CHECK(validate::sha256_of(sink.bytes).hex() == std::string(value.at("sha256").as_string()));
   }

@@ -15,6 +15,7 @@
 #include "quantize/convert/convert.hpp"
 #include "quantize/gguf/pipeline.hpp"
 #include "schema/json.hpp"
+#include "tests/quantize/byte_collector.hpp"
 #include "tests/quantize/convert_argv.hpp"
 #include "tests/quantize/families.hpp"
 #include "tests/quantize/golden_compare.hpp"
@@ -40,15 +41,6 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 namespace {
-
-class Bytes final : public ByteSink {
-public:
-  Result<void> write(std::span<const std::byte> more) override {
-    bytes.insert(bytes.end(), more.begin(), more.end());
-    return {};
-  }
-  std::vector<std::byte> bytes;
-};
 
 struct Settings {
   unsigned threads = 2;
@@ -117,7 +109,7 @@ void write_file(const fs::path& folder, const json::object& output,
 /// The first difference, or nothing.
 std::string compare_part(const GgufModel& model, const json::object& output,
                          const Settings& settings) {
-  Bytes sink;
+  test::ByteCollector sink;
   const WriteOptions write{settings.threads, std::size_t{1} << 20, nullptr};
   if (const auto done = write_gguf(model, sink, write); !done) {
     return "writing: " + done.error().message;
@@ -157,7 +149,7 @@ std::string compare_run(const FileSet& files, const FileSet& base,
                        : convert(files, run.options, *settings.families);
   if (parts[0]->contains("error")) {
     if (!converted) return {};
-    Bytes sink;
+    test::ByteCollector sink;
     if (!write_gguf(converted->model, sink, {})) return {};
     return "converted, but the reference refuses: " + flag_text(*parts[0], "error");
   }

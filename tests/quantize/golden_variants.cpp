@@ -10,6 +10,7 @@
 #include "quantize/architecture/architecture.hpp"
 #include "quantize/convert/convert.hpp"
 #include "quantize/gguf/pipeline.hpp"
+#include "tests/quantize/byte_collector.hpp"
 #include "tests/quantize/convert_argv.hpp"
 #include "tests/quantize/families.hpp"
 #include "tests/quantize/variant.hpp"
@@ -32,15 +33,6 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 namespace {
-
-class Bytes final : public ByteSink {
-public:
-  Result<void> write(std::span<const std::byte> more) override {
-    bytes.insert(bytes.end(), more.begin(), more.end());
-    return {};
-  }
-  std::vector<std::byte> bytes;
-};
 
 struct Settings {
   std::string only;
@@ -65,7 +57,7 @@ Result<std::vector<std::byte>> make(const json::object& variant, const Settings&
   if (!run.unknown.empty()) throw std::runtime_error("unknown option " + run.unknown);
   run.options.pre = text_of(expected, "pre");
   run.options.force = variant.contains("may_refuse");
-  Bytes sink;
+  test::ByteCollector sink;
   MODELD_ASSIGN(const ConvertResult made, convert(files, run.options, *settings.families));
   MODELD_TRY(write_gguf(made.model, sink, {}));
   return std::move(sink.bytes);
