@@ -213,7 +213,8 @@ Result<std::vector<ListedFile>> HubClient::Impl::list_at(const std::string& at, 
     }
     MODELD_ASSIGN(const ApiAnswer answer, api.get(url));
     if (answer.status != 200) {
-      const Subject subject{at, repo.text, commit.hex(), {}, known.has_token()};
+      const std::string revision = commit.hex();
+      const Subject subject{at, repo.text, revision, {}, known.has_token()};
       return fail(refusal(subject, answer.status, answer.headers, answer.body));
     }
     MODELD_TRY(append_tree_page(answer.body, files));

@@ -90,8 +90,9 @@ void RangeFetch::ended_status() {
     window_ = std::max(k_smallest_window, std::min(k_first_window, length / 8));
     return;
   }
-  const Subject subject{context_.options.endpoint, context_.repo.text, context_.commit.hex(),
-                        file_.path, context_.courier.has_token()};
+  const std::string revision = context_.commit.hex();
+  const Subject subject{context_.options.endpoint, context_.repo.text, revision, file_.path,
+                        context_.courier.has_token()};
   Error error =
       storage ? failure(Errc::net_transient, said) : refusal(subject, status_, headers_, words_);
   if (error.code != Errc::net_transient) return give_up(std::move(error));
