@@ -21,9 +21,8 @@ constexpr std::uint64_t k_low_space = 16U << 20;
 
 class Remover {
 public:
-  Remover(Store& store, const CollectOptions& options, CollectPlan& plan, Progress* progress)
-      : store_(store), state_(store.internals()), options_(options), plan_(plan),
-        progress_(progress) {}
+  Remover(Store& store, CollectPlan& plan, Progress* progress)
+      : store_(store), state_(store.internals()), plan_(plan), progress_(progress) {}
 
   Result<void> run() {
     MODELD_TRY(make_room());
@@ -203,7 +202,6 @@ private:
 
   Store& store_;
   Store::State& state_;
-  const CollectOptions& options_;
   CollectPlan& plan_;
   Progress* progress_;
   std::vector<LinkRecord> links_;
@@ -213,7 +211,7 @@ private:
 
 Result<CollectPlan> collect(Store& store, const CollectOptions& options, Progress* progress) {
   MODELD_ASSIGN(auto plan, plan_collection(store, options));
-  MODELD_TRY(Remover(store, options, plan, progress).run());
+  MODELD_TRY(Remover(store, plan, progress).run());
   store.refill_reserve();
   return plan;
 }
