@@ -26,9 +26,9 @@ test: deps check-format build
 	$(CTEST) --test-dir build
 	$(MAKE) --no-print-directory sanitize
 
-# Address and undefined-behaviour sanitizers over the code that reads what strangers wrote, the golden checkpoints
-# and the fuzz seeds among it. Quantizing them once more would only take long.
-SANITIZED := schema_tests validate_tests quantize_tests tokenizer_tests golden_convert golden_variants fuzz_replay
+# Address and undefined-behaviour sanitizers over the code that reads what strangers wrote: the golden checkpoints,
+# the fuzz seeds, and 20 seconds of each fuzz target. Quantizing the goldens once more would only take long.
+SANITIZED := schema_tests validate_tests quantize_tests tokenizer_tests golden_convert golden_variants fuzz_replay fuzzers
 sanitize:
 	@[ -f build-asan-ubsan/build.ninja ] || cmake --preset asan-ubsan
 	cmake --build build-asan-ubsan -j $(JOBS) --target $(SANITIZED)
@@ -63,15 +63,15 @@ interop: build
 	$(CTEST) --test-dir build -L interop
 	ollama=$$(./tests/interop/get_ollama.sh build/interop/ollama) && ./tests/interop/ollama_test.sh build/bin "$$ollama"
 
-# Parsers under the sanitizers; then kernels against the definition, some blocks of each type under the sanitizers and
-# ten million at full speed.
+# Parsers under the sanitizers, each for MODELD_FUZZ_SECONDS; then kernels against the definition, some blocks of each
+# type under the sanitizers and ten million at full speed.
 fuzz:
-	@[ -f build-fuzz/build.ninja ] || cmake --preset fuzz
+	@[ -f build-asan-ubsan/build.ninja ] || cmake --preset asan-ubsan
 	@[ -f build-bench/build.ninja ] || cmake --preset bench
-	cmake --build build-fuzz -j $(JOBS)
+	cmake --build build-asan-ubsan -j $(JOBS) --target fuzzers kernels_differential
 	cmake --build build-bench -j $(JOBS) --target kernels_differential
-	./tests/fuzz/run.sh build-fuzz/bin
-	build-fuzz/bin/kernels_differential 20000
+	./tests/fuzz/run.sh build-asan-ubsan/bin $${MODELD_FUZZ_SECONDS:-3600}
+	build-asan-ubsan/bin/kernels_differential 20000
 	build-bench/bin/kernels_differential $${MODELD_FUZZ_BLOCKS:-10000000}
 
 SOURCES = $(shell git ls-files '*.hpp' '*.cpp')

@@ -344,12 +344,12 @@ bool skip_json_value(JsonReader& reader, const std::function<void()>& on_duplica
       if (reader.depth() == outside) return true;
       break;
     case JsonToken::key: {
-      auto& [keys, names] = levels.back();
-      const auto name_at = [&](std::uint32_t i) -> std::string_view { return names[i]; };
-      if (keys.insert(reader.text(), static_cast<std::uint32_t>(names.size()), name_at))
+      Level& level = levels.back();
+      const auto name_at = [&](std::uint32_t i) -> std::string_view { return level.names[i]; };
+      if (level.keys.insert(reader.text(), static_cast<std::uint32_t>(level.names.size()), name_at))
         on_duplicate();
       else
-        names.emplace_back(reader.text());
+        level.names.emplace_back(reader.text());
       break;
     }
     default:
