@@ -171,8 +171,9 @@ Result<void> HfTokenizerLoader::read_legacy_tokens() {
   }
   MODELD_ASSIGN(const auto* added, files_.object("added_tokens.json"));
   if (added != nullptr) {
-    for (const auto& [text, id] : *added) {
-      const auto number = whole_number(&id);
+    for (const auto& entry : *added) {
+      const std::string_view text = entry.key();
+      const auto number = whole_number(&entry.value());
       if (!number || *number < 0) continue;
       const bool special = std::any_of(k_roles.begin(), k_roles.end(), [&](std::string_view role) {
         const auto key = fmt::format("{}_token", role);
