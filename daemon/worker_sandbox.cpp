@@ -73,9 +73,9 @@ void limit(decltype(RLIMIT_CORE) what, std::uint64_t value) {
 // Threads, but no processes: clone3 keeps its flags where a filter cannot see them, so glibc is
 // told that there is none and takes clone.
 bool add_thread_rules(scmp_filter_ctx filter) {
+  const scmp_arg_cmp thread{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD};
   return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0 &&
-         seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-                          SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)) == 0;
+         seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &thread) == 0;
 }
 
 // newfstatat(fd, "", AT_EMPTY_PATH) is how glibc asks for the size of an open file; with any other

@@ -29,7 +29,6 @@ constexpr float k_shift = 0.125F;
 using Values = std::array<float, 3>;
 constexpr Values k_plus{-1 + k_shift, k_shift, 1 + k_shift};
 constexpr Values k_minus{-1 - k_shift, -k_shift, 1 - k_shift};
-constexpr std::size_t k_max_sub = 32;
 
 /// The elements of a sub-block, their weights, and their order by value; equal ones keep theirs.
 template <std::size_t Size>

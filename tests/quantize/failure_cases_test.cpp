@@ -171,7 +171,7 @@ TEST_CASE("A05 tied embeddings with an output in the file: a different one is ke
 TEST_CASE("A05 a family without an output of its own leaves none out without comparing",
           "[quantize][convert][A05]") {
   Checkpoint checkpoint;
-  checkpoint.config["architectures"] = {"GemmaForCausalLM"};
+  checkpoint.config["architectures"] = boost::json::array{"GemmaForCausalLM"};
   checkpoint.config["model_type"] = "gemma";
   checkpoint.config["head_dim"] = 4;
   const auto different = converted(checkpoint);
