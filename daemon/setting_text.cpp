@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/setting_text.hpp"
 
+#include "schema/nearest_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -100,21 +101,6 @@ bool is_text(const Setting& setting) {
   return setting.kind == Kind::text || setting.kind == Kind::path;
 }
 
-// Levenshtein distance, one row at a time.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0U);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 } // namespace
 
 std::string allowed_text(const Setting& setting) {
@@ -164,12 +150,11 @@ std::string value_text(Config& config, const Setting& setting) {
 }
 
 std::string_view nearest_setting(std::string_view name) {
-  const auto settings = all_settings();
-  const auto best = std::min_element(settings.begin(), settings.end(),
-                                     [name](const Setting& a, const Setting& b) {
-                                       return distance(a.name, name) < distance(b.name, name);
-                                     });
-  return best->name;
+  std::vector<std::string_view> names;
+  for (const Setting& setting : all_settings()) {
+    names.push_back(setting.name);
+  }
+  return nearest_name(name, names);
 }
 
 } // namespace modeld::daemon

@@ -4,6 +4,7 @@
 #include "quantize/architecture/keys.hpp"
 #include "quantize/architecture/read.hpp"
 #include "schema/embedded_file.hpp"
+#include "schema/nearest_name.hpp"
 
 #include <fmt/format.h>
 
@@ -12,24 +13,6 @@
 
 namespace modeld::quantize {
 namespace {
-
-/// How many single-character edits lie between two names.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t cost = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, cost});
-    }
-  }
-  return row[b.size()];
-}
 
 bool is_projector(FamilyKind kind) {
   return kind == FamilyKind::projector;
@@ -149,7 +132,7 @@ std::vector<std::string_view> ArchitectureSet::nearby(std::string_view class_nam
   constexpr std::size_t k_shown = 5;
   std::vector<std::string_view> names = class_names(kind);
   std::stable_sort(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
-    return distance(class_name, a) < distance(class_name, b);
+    return edit_distance(class_name, a) < edit_distance(class_name, b);
   });
   names.resize(std::min(names.size(), k_shown));
   return names;
