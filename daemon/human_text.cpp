@@ -68,11 +68,11 @@ std::string human_time(std::int64_t unix_time) {
 }
 
 std::string progress_line(const api::Job& job, std::size_t width) {
-  std::string text = fmt::format("{:<12}", phase_of(job));
-  if (job.total > 0) text += bar(share_of(job)) + ' ';
-  text += numbers(job);
-  if (!job.notice.empty()) text += "  " + job.notice;
-  return text.substr(0, width);
+  const std::string phase = fmt::format("{:<12}", phase_of(job));
+  std::string rest = numbers(job);
+  if (!job.notice.empty()) rest += "  " + job.notice;
+  const std::string drawn = job.total > 0 ? bar(share_of(job)) + ' ' : std::string();
+  return phase.size() + drawn.size() + rest.size() > width ? phase + rest : phase + drawn + rest;
 }
 
 std::string progress_text(const api::Job& job) {

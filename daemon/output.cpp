@@ -2,6 +2,7 @@
 #include "daemon/output.hpp"
 
 #include "daemon/terminal_text.hpp"
+#include "daemon/terminal_width.hpp"
 #include "schema/api.hpp"
 
 #include <boost/json.hpp>
@@ -25,6 +26,14 @@ void write_line(std::FILE* file, std::string_view line) {
 bool can_draw() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+// Where a text of so many bytes may end without cutting a character of UTF-8.
+std::string_view cut(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80)
+    --bytes;
+  return text.substr(0, bytes);
 }
 
 } // namespace
@@ -54,7 +63,7 @@ void Output::message(std::string_view line) {
 void Output::progress(std::string_view line) {
   if (!terminal_ || quiet_ || (line.empty() && !drawn_)) return;
   // Carriage return and "erase to the end of the line" (ECMA-48 EL).
-  fmt::print(stderr, "\r{}\033[K", terminal_text(line));
+  fmt::print(stderr, "\r{}\033[K", cut(terminal_text(line), terminal_width()));
   std::fflush(stderr);
   drawn_ = !line.empty();
 }

@@ -2,12 +2,10 @@
 #include "daemon/watch.hpp"
 
 #include "daemon/human_text.hpp"
+#include "daemon/terminal_width.hpp"
 #include "schema/json.hpp"
 
 #include <fmt/format.h>
-
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <chrono>
 
@@ -19,12 +17,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds k_line_every{10}; // in a log, where there is no bar
 constexpr std::chrono::seconds k_away{60};       // how long a daemon may be restarting
 constexpr std::chrono::milliseconds k_look_again{250};
-
-std::size_t terminal_width() {
-  winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 20) return 79;
-  return static_cast<std::size_t>(size.ws_col) - 1; // the last column may wrap
-}
 
 // Draws what events tell.
 class Progress {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/work_progress.hpp"
 
-#include <fmt/format.h>
+#include "daemon/human_text.hpp"
+#include "daemon/terminal_width.hpp"
+#include "schema/api.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -24,22 +25,13 @@ extern "C" void cancel_work(int) {
   if (Progress* progress = g_interrupted.load()) progress->cancel.store(true);
 }
 
-std::string bytes_text(double bytes) {
-  constexpr std::array<const char*, 5> k_units{"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < k_units.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, k_units[unit]);
-}
-
-std::string frame(const std::string& phase, double done, double total, double seconds) {
-  const double rate = seconds > 0 ? done / seconds : 0;
-  if (total <= 0) return fmt::format("{} {}", phase, bytes_text(done));
-  const double left = rate > 0 ? (total - done) / rate : 0;
-  return fmt::format("{} {:3.0f} %  {} of {}  {}/s  {:.0f} s left", phase, 100 * done / total,
-                     bytes_text(done), bytes_text(total), bytes_text(rate), left);
+api::Job job_of(const std::string& phase, const Progress& progress, double seconds) {
+  api::Job job;
+  job.phase = phase;
+  job.done = progress.done.load();
+  job.total = progress.total.load();
+  if (seconds > 0) job.rate = static_cast<std::uint64_t>(static_cast<double>(job.done) / seconds);
+  return job;
 }
 
 } // namespace
@@ -71,8 +63,7 @@ void WorkProgress::draw() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, k_between_frames, [this] { return stop_; })) {
     const std::chrono::duration<double> passed = Clock::now() - start;
-    out_.progress(frame(phase_, static_cast<double>(progress_.done.load()),
-                        static_cast<double>(progress_.total.load()), passed.count()));
+    out_.progress(progress_line(job_of(phase_, progress_, passed.count()), terminal_width()));
   }
   out_.progress("");
 }

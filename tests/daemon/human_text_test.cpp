@@ -27,6 +27,8 @@ TEST_CASE("progress_line tells phase, share, bytes, rate and time left", "[daemo
   CHECK_THAT(line, Contains("downloading") && Contains("######......") && Contains(" 25%") &&
                        Contains("256.0 MiB of 1.0 GiB") && Contains("64.0 MiB/s") &&
                        Contains("0:12 left"));
+  // A narrow terminal has no room for the bar; the numbers say more.
+  CHECK(progress_line(job, 70) == "downloading  25%  256.0 MiB of 1.0 GiB  64.0 MiB/s  0:12 left");
   CHECK(progress_line(job, 30).size() == 30);
   job.phase = "resolving";
   job.done = job.total = job.rate = 0;
