@@ -107,7 +107,7 @@ std::string listing(const boost::json::object& body) {
     const auto& view = value.get_object();
     add(view, text_of(view, "repo") + '@' + text_of(view, "commit").substr(0, 12));
   }
-  return rows.size() == 1 ? std::string("nothing is linked") : table(rows);
+  return rows.size() == 1 ? std::string() : table(rows);
 }
 
 Result<int> list_views(CommandContext& context) {
@@ -115,9 +115,13 @@ Result<int> list_views(CommandContext& context) {
   MODELD_ASSIGN(const auto answer, client.get("/v1/views"));
   if (context.out.json()) {
     context.out.result(answer.body);
-  } else {
-    context.out.text(listing(answer.body));
+    return 0;
   }
+  const std::string text = listing(answer.body);
+  if (text.empty())
+    context.out.message("nothing is linked; modelctl link org/name --to PROGRAM shows a model");
+  else
+    context.out.text(text);
   return 0;
 }
 

@@ -176,7 +176,7 @@ TEST_CASE("link --all shows what is here and what comes, and forgets what goes",
     s.hub.add_repo("org/late", {{"a", "b"}});
     REQUIRE(daemon.ctl({"pull", "org/late"}).status == 0);
     CHECK_FALSE(fs::exists(s.place("hub") / "models--org--late"));
-    CHECK_THAT(daemon.ctl({"link", "--list"}).out, Contains("nothing is linked"));
+    CHECK_THAT(daemon.ctl({"link", "--list"}).err, Contains("nothing is linked"));
   }
 }
 
