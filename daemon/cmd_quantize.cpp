@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <charconv>
 #include <fstream>
 #include <memory>
 #include <system_error>
@@ -78,13 +79,17 @@ Result<Paths> paths_of(Options& options) {
     next = 3;
   }
   if (words.size() > next) {
-    try {
-      options.threads = static_cast<unsigned>(std::stoul(words[next]));
-    } catch (const std::exception&) {
-      return wrong(fmt::format("reading the number of threads '{}': no number", words[next]));
+    const std::string& word = words[next];
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), options.threads);
+    if (read.ec != std::errc() || read.ptr != word.data() + word.size()) {
+      return wrong(fmt::format("reading the number of threads '{}': no whole number", word),
+                   "usage: modelctl quantize IN.gguf [OUT.gguf] TYPE [THREADS]");
     }
   }
-  if (words.size() > next + 1) return wrong("too many words: " + words[next + 1]);
+  if (words.size() > next + 1) {
+    return wrong(fmt::format("quantizing: '{}' is one word too many", words[next + 1]),
+                 "usage: modelctl quantize IN.gguf [OUT.gguf] TYPE [THREADS]");
+  }
   return paths;
 }
 

@@ -3,6 +3,7 @@
 #include "daemon/daemon.hpp"
 #include "daemon/paths.hpp"
 #include "daemon/terminal_text.hpp"
+#include "daemon/usage_error.hpp"
 #include "daemon/version_text.hpp"
 #include "daemon/worker_main.hpp"
 #include "quantize/kernels/target.hpp"
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : info(Errc::invalid_argument).exit_status;
+    return error.get_exit_code() == 0 ? app.exit(error) : report(usage_error(app, error));
   }
   try {
     const auto done = run(options);

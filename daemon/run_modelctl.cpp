@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/command.hpp"
 #include "daemon/paths.hpp"
+#include "daemon/usage_error.hpp"
 #include "daemon/version_text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace modeld::daemon {
 namespace {
-
-constexpr int k_usage_status = 2;
 
 void add_globals(CLI::App& app, CommandContext& context, bool& json, bool& quiet) {
   app.fallthrough();
@@ -26,18 +27,20 @@ void add_globals(CLI::App& app, CommandContext& context, bool& json, bool& quiet
   app.add_flag("-q,--quiet", quiet, "No progress and no messages, errors only");
 }
 
-int usage_error(CLI::App& app, Output& out, const CLI::ParseError& error) {
+// --help and --version end the parsing as well, with something to print.
+int report(CLI::App& app, Output& out, const CLI::ParseError& parsed) {
+  if (parsed.get_exit_code() != 0) {
+    const Error error = usage_error(app, parsed);
+    out.error(error);
+    return info(error.code).exit_status;
+  }
   std::ostringstream result;
   std::ostringstream ignored;
-  if (error.get_exit_code() == 0) { // --help, --version
-    app.exit(error, result, ignored);
-    std::string text = result.str();
-    if (!text.empty() && text.back() == '\n') text.pop_back();
-    out.text(text);
-    return 0;
-  }
-  out.error(Error{Errc::invalid_argument, error.what(), "see modelctl --help", {}, 0});
-  return k_usage_status;
+  app.exit(parsed, result, ignored);
+  std::string text = result.str();
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  out.text(text);
+  return 0;
 }
 
 // Exceptions of libraries stop here and become an error of ours.
@@ -65,8 +68,10 @@ int run_modelctl(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    context.out.set_json(json);
-    return usage_error(app, context.out, error);
+    // The parser may have stopped before it came to --json.
+    const auto is_json = [](std::string_view word) { return word == "--json"; };
+    context.out.set_json(json || std::any_of(argv + 1, argv + argc, is_json));
+    return report(app, context.out, error);
   }
   context.out.set_json(json);
   context.out.set_quiet(quiet);

@@ -15,19 +15,23 @@ namespace modeld::daemon {
 Result<std::string> path_or_stored(CommandContext& context, const std::string& argument) {
   std::error_code ec;
   if (std::filesystem::exists(std::filesystem::symlink_status(argument, ec))) return argument;
-  const auto nothing = [&argument](std::string hint) {
-    return fail(Errc::not_found,
-                fmt::format("looking for '{}': there is no such file or folder", argument),
+  const auto nothing = [&argument](std::string_view what, std::string hint) {
+    return fail(Errc::not_found, fmt::format("looking for '{}': {}", argument, what),
                 std::move(hint));
   };
-  if (!ModelRef::parse(argument)) return nothing({});
+  if (!ModelRef::parse(argument)) return nothing("there is no such file or folder", {});
   Client client(context.socket, {});
   auto answer = client.get("/v1/snapshots/" + url_part(argument));
   if (!answer && answer.error().code == Errc::not_found)
-    return nothing("nor is it the ref of a snapshot that is here: modelctl ls shows those");
+    return nothing(
+        "there is no such file or folder, and no such snapshot is here",
+        fmt::format("modelctl ls shows what is here; modelctl pull {} fetches a snapshot "
+                    "of that name",
+                    argument));
   if (!answer && answer.error().code == Errc::unreachable)
-    return nothing("whether it is the ref of a snapshot, only the daemon knows, and it does not "
-                   "answer");
+    return nothing("there is no such file or folder, and no daemon answers that may have a "
+                   "snapshot of that name",
+                   answer.error().hint);
   if (!answer) return fail(std::move(answer).error());
   const auto* snapshot = answer->body.if_contains("snapshot");
   if (snapshot == nullptr || !snapshot->is_object())
