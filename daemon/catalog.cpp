@@ -39,7 +39,7 @@ Result<std::optional<Place>> find_prefix(const store::Store& store, const ModelR
                 fmt::format("reading '{}': {} commits start with '{}', for example {} and {}",
                             ref.str(), commits.size(), ref.revision, commits[0].hex(),
                             commits[1].hex()),
-                "write more digits");
+                "write more digits of the commit");
   }
   return std::optional<Place>(Place{ref.repo, commits.front()});
 }

@@ -58,7 +58,7 @@ Result<fetch::Token> ask_for_token(CommandContext& context) {
   MODELD_ASSIGN(auto token, fetch::Token::parse(line));
   if (!token.empty()) return token;
   return fail(Errc::invalid_argument, "logging in: no token came on standard input",
-              "make one at the Hub under settings/tokens, and give it: modelctl login < FILE");
+              "make a token at the Hub under settings/tokens, and give it: modelctl login < FILE");
 }
 
 Result<std::string> login_file() {
@@ -130,7 +130,7 @@ Result<int> whoami(CommandContext& context) {
   MODELD_ASSIGN(const auto found, fetch::find_token(fetch::ProcessEnvironment()));
   if (found.token.empty()) {
     return fail(Errc::not_found, "looking for your token: there is none",
-                "modelctl login keeps one; HF_TOKEN gives one");
+                "modelctl login keeps a token; HF_TOKEN in the environment is one too");
   }
   MODELD_ASSIGN(const auto name, user_of(context, found.token.reveal()));
   if (context.out.json()) {

@@ -74,7 +74,7 @@ Result<int> merge(CommandContext& context, const Options& options) {
   std::error_code ec;
   if (fs::exists(fs::symlink_status(options.out, ec))) {
     return fail(Errc::conflict, fmt::format("merging into '{}': it exists already", options.out),
-                "remove it first, or give another name");
+                "remove that file first, or give another name");
   }
   MODELD_ASSIGN(const GgufInput input, open_gguf_input(options.in));
   MODELD_ASSIGN(auto merged, quantize::merge_gguf(input.source));

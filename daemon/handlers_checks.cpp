@@ -19,7 +19,7 @@ Result<Response> start(Services& services, const Request& request) {
     return fail(Errc::invalid_argument,
                 fmt::format("checking '{}': a check is of a whole repository, not of '{}'", text,
                             check.ref.selector),
-                "every recipe is in the answer");
+                "leave the selector out: the answer tells of every recipe");
   }
   check.ref.revision = check.ref.revision_or_main();
   MODELD_ASSIGN(const auto profile, optional_text(body, "profile"));

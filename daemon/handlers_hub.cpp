@@ -23,7 +23,7 @@ Result<Response> user(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto token, request_token(request));
   if (token.empty()) {
     return fail(Errc::invalid_argument, "asking the Hub who you are: no token was shown",
-                "modelctl login keeps one");
+                "modelctl login keeps a token");
   }
   fetch::HubOptions options = hub_options(services);
   options.max_attempts = 2;

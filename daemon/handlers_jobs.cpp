@@ -19,7 +19,7 @@ Result<std::shared_ptr<Job>> find(Services& services, const Request& request) {
   if (may_see(*job, request.peer)) return job;
   return fail(Errc::not_found,
               fmt::format("looking for job '{}': there is none", request.part("id")),
-              "modelctl jobs lists them");
+              "modelctl jobs lists the jobs");
 }
 
 Response answer(const Job& job) {

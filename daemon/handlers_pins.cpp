@@ -26,7 +26,7 @@ boost::json::object pin_json(const store::Pin& pin) {
 Error no_pin(std::string_view name) {
   return {Errc::not_found,
           fmt::format("looking for pin '{}': there is none", name),
-          "modelctl ls --pins lists them",
+          "modelctl ls --pins lists the pins",
           {},
           0};
 }

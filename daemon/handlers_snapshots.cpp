@@ -157,7 +157,7 @@ Result<void> check_unused(Services& services, const ModelRef& ref,
   if (users.empty()) return {};
   return fail(Errc::conflict,
               fmt::format("removing '{}': in use by {}", ref.str(), fmt::join(users, ", ")),
-              "stop that first, or force it: readers keep their bytes until they end");
+              "end what uses it, or pass --force: readers keep their bytes until they end");
 }
 
 Result<Response> remove(Services& services, const Request& request) {

@@ -228,7 +228,7 @@ Result<std::shared_ptr<Job>> JobEngine::find(std::string_view id) const {
   const auto at = state->jobs.find(id);
   if (at != state->jobs.end()) return at->second;
   return fail(Errc::not_found, fmt::format("looking for job '{}': there is none", id),
-              "modelctl jobs lists them");
+              "modelctl jobs lists the jobs");
 }
 
 std::vector<std::shared_ptr<Job>> JobEngine::list() const {

@@ -214,7 +214,7 @@ Result<void> check_root(const store::Store& store, const std::filesystem::path& 
   return fail(Errc::invalid_argument,
               fmt::format("showing a model in '{}': that is inside of the store '{}'",
                           root.string(), own.string()),
-              "its plain paths are under views/ already; modelctl show prints them");
+              "the store has plain paths under views/ already; modelctl show prints them");
 }
 
 } // namespace

@@ -26,7 +26,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
     return fail(Errc::invalid_argument,
                 fmt::format("listening at '{}': the path has {} bytes, allowed are 1 to {}", path,
                             path.size(), sizeof(address.sun_path) - 1),
-                "choose a shorter one with --socket, MODELD_SOCKET or server.socket");
+                "choose a shorter path with --socket, MODELD_SOCKET or server.socket");
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -46,13 +46,13 @@ Result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(status.st_mode)) {
     return fail(Errc::conflict,
                 fmt::format("listening at '{}': there is something that is no socket", path),
-                "remove it, or choose another path with --socket");
+                "remove what is at the socket's path, or choose another path with --socket");
   }
   const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return fail(from_errno(errno, "making a socket"));
   if (::connect(probe.get(), as_sockaddr(address), sizeof(address)) == 0 || errno == EAGAIN) {
     return fail(Errc::conflict, fmt::format("listening at '{}': a daemon answers there", path),
-                "stop it, or choose another path with --socket");
+                "stop the other daemon, or choose another path with --socket");
   }
   if (errno != ECONNREFUSED) {
     return fail(from_errno(errno, fmt::format("listening at '{}'", path)));

@@ -202,7 +202,7 @@ private:
       return fail(Errc::unsupported,
                   fmt::format("{}: this converter ({}) is another than the one that made it ({})",
                               doing, built->converter, broken.converter),
-                  "the file that was built now is here beside it");
+                  "what this converter makes of the model is here, beside the damaged file");
     }
     return Repaired{"built", 0};
   }

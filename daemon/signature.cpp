@@ -59,7 +59,7 @@ Result<Ran> run_program(const std::vector<std::string>& command, const std::stri
   ::close(ends[0]);
   if (error != 0) {
     return fail(from_errno(error, fmt::format("running '{}'", command[0]))
-                    .with_hint("install it, or sign and check by hand"));
+                    .with_hint(fmt::format("install {}, or sign and check by hand", command[0])));
   }
   while (::waitpid(child, &ran.status, 0) < 0 && errno == EINTR) {
   }

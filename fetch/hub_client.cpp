@@ -135,7 +135,7 @@ Result<std::string> HubClient::whoami(const Token& token, Host& host) {
   if (answer.status == 401 || answer.status == 403) {
     return fail(Errc::denied,
                 fmt::format("asking '{}' whose token it is: it is not taken", url.redacted()),
-                fmt::format("make a new one at {}/settings/tokens", impl_->options.endpoint));
+                fmt::format("make a new token at {}/settings/tokens", impl_->options.endpoint));
   }
   if (answer.status != 200) {
     return fail(Errc::net_permanent, fmt::format("asking '{}' whose token it is: the answer is {}",

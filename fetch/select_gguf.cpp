@@ -154,7 +154,7 @@ Result<Model> choose(const std::vector<Model>& models, std::string_view tag) {
   }
   return fail(Errc::conflict,
               fmt::format("choosing '{}': it fits several models: {}", tag, names_of(found)),
-              "name one by its path");
+              "name one of the files by its path");
 }
 
 /// Bits of a precision label in the name ("F16", "BF16", "Q8_0"), 0 where there is none.

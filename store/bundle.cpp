@@ -126,7 +126,7 @@ private:
     return fail(Errc::malformed,
                 fmt::format("importing a bundle: '{}' instead of '{}'",
                             entry ? entry->path : "the end", path),
-                "was it made with modelctl export?");
+                "give a bundle that modelctl export made");
   }
 
   Result<void> read_rest() {

@@ -54,7 +54,7 @@ Result<void> migrate(Db& db, std::span<const EmbeddedFile> files, int version) {
                 fmt::format("opening the index: schema version {} was written by modeld {}, this "
                             "is modeld {} with version {}",
                             found, writer(db), k_version, version),
-                "use a modeld at least as new as the one that wrote it");
+                "use a modeld at least as new as the one that wrote the index");
   }
   MODELD_ASSIGN(auto sql, steps(files, found, version));
   sql += fmt::format("UPDATE written_by SET version = '{}';PRAGMA user_version = {};", k_version,

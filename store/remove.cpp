@@ -53,7 +53,7 @@ Result<RemoveReport> remove_model(Store& store, const RepoId& repo, const GitOid
     return fail(Errc::conflict,
                 fmt::format("removing '{}@{}': in use by {}", repo.text, commit.hex(),
                             fmt::join(report.users, ", ")),
-                "stop that first, or force it: readers keep their bytes until they end");
+                "end what uses it, or pass --force: readers keep their bytes until they end");
   }
   MODELD_ASSIGN(const auto links, list_links(store));
   for (const LinkRecord& link : links) {

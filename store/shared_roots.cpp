@@ -25,7 +25,8 @@ Result<std::unique_ptr<SharedRoots>> SharedRoots::open(const std::vector<fs::pat
     const auto missing = [&path](std::string_view why) {
       return fail(Errc::not_found,
                   fmt::format("opening the shared store '{}': {}", path.string(), why),
-                  "is its file system mounted? store.shared_roots lists what is looked into");
+                  "mount the file system of the shared store; store.shared_roots lists what is "
+                  "looked into");
     };
     auto disk = Disk::open(path);
     if (!disk) return missing(disk.error().message);

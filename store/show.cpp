@@ -59,7 +59,7 @@ public:
         return fail(Errc::conflict,
                     fmt::format("showing '{}': another file is there that modeld did not make",
                                 linked.path),
-                    "move it away, or choose another folder");
+                    "move the other file away, or choose another folder");
       }
       if (found == Found::equal && !ours) {
         report.already_there.push_back(linked.path);

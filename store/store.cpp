@@ -64,7 +64,7 @@ Result<std::string> parse_marker(const std::string& text, const fs::path& root) 
                 fmt::format("opening store '{}': its layout is version {}, made by modeld {}; this "
                             "is modeld {} with version {}",
                             root.string(), version, by, k_version, k_marker_version),
-                "use a modeld at least as new as the one that made it");
+                "use a modeld at least as new as the one that made the store");
   }
   return text.substr(id_at + 4, id_end - id_at - 4);
 }
@@ -94,7 +94,7 @@ Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOpti
     return fail(Errc::not_found,
                 fmt::format("opening store '{}': there is no store{}", disk.root().string(),
                             options.expected_id.empty() ? "" : " with id " + options.expected_id),
-                "is its file system mounted?");
+                "mount the file system of the store");
   }
   return std::nullopt;
 }
@@ -107,7 +107,7 @@ Result<void> make_root(const fs::path& root, const StoreOptions& options) {
   }
   if (mkdir(root.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail(from_errno(errno, fmt::format("making store '{}'", root.string()))
-                    .with_hint("its parent folder must exist"));
+                    .with_hint("make the parent folder of the store first"));
   }
   if (chmod(root.c_str(), options.folder_mode) != 0) {
     return fail(from_errno(errno, fmt::format("making store '{}'", root.string())));

@@ -58,7 +58,7 @@ Result<void> Store::put_pin(const Pin& pin) {
       return fail(Errc::not_found,
                   fmt::format("pinning '{}@{}' as '{}': no such snapshot", pin.repo.text,
                               pin.commit.hex(), pin.name),
-                  "pull it first");
+                  "pull the model first");
     }
   }
   MODELD_TRY(s.disk.replace_file(layout::pin_manifest(pin.name), pin_to_json(sorted), 0644));

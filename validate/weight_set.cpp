@@ -67,7 +67,7 @@ tl::unexpected<Error> no_weights(const FileSet& files) {
               fmt::format("looking for weights in '{}': only pickled weights are there ({}), "
                           "a pickle is a program and is never run",
                           escape_text(files.name()), quoted(entry.path)),
-              "look for a safetensors copy, or convert it in an isolated place",
+              "look for a safetensors copy, or convert the pickle in an isolated place",
               {},
               0}
             .with_detail("rule", "PK-01"));

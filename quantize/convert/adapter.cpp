@@ -199,7 +199,7 @@ Result<Weights> open_adapter(const FileSet& files) {
       return fail(Errc::malformed,
                   fmt::format("reading '{}': of the change of '{}' only factor {} is there",
                               k_weights, pair.weight, pair.a == nullptr ? "B" : "A"),
-                  "the file is incomplete; save or download it again");
+                  "save or download the adapter again: its file is incomplete");
     }
     auto change = low_rank(std::move(pair.a), std::move(pair.b));
     if (!change) {

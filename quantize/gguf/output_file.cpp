@@ -50,7 +50,7 @@ Result<void> check_target(const std::filesystem::path& path,
   }
   if (existing == ExistingFile::refuse) {
     return fail(Errc::conflict, fmt::format("writing '{}': it exists already", path.string()),
-                "remove it first, or give another name");
+                "remove that file first, or give another name");
   }
   return {};
 }

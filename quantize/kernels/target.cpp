@@ -104,7 +104,7 @@ Result<KernelTarget> choose_kernel(std::string_view forced) {
   return fail(Errc::invalid_argument,
               "choosing the kernel '" + std::string(forced) + "': not one of " + names +
                   ", which this program has and this processor runs",
-              "unset MODELD_KERNEL, or set it to one of them");
+              "unset MODELD_KERNEL, or set it to a kernel that this processor runs");
 }
 
 const Result<KernelTarget>& kernel_in_use() {

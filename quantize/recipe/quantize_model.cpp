@@ -173,7 +173,7 @@ Result<void> Planner::choose_types() {
                 fmt::format("quantizing: token_embd.weight is the output as well, and cannot be "
                             "both {} (output tensor type) and {} (token embedding type)",
                             info(*options_.output_type).name, info(*options_.embedding_type).name),
-                "give one of the two");
+                "give one of --output-tensor-type and --token-embedding-type");
   }
   TypeChooser chooser(facts, options_, names);
   for (Item& item : items_) {
@@ -251,7 +251,7 @@ Result<void> Planner::check_importance_values() const {
                   fmt::format("importance matrix '{}': entry '{}' has the value {} at {}; allowed "
                               "are finite numbers from 0",
                               request_.importance->file, name, *bad, bad - weights.begin()),
-                  "the matrix is broken; make it again");
+                  "make the importance matrix again: it is broken");
     }
   }
   return {};
@@ -309,8 +309,8 @@ Result<void> Planner::attach_importance() {
     return fail(Errc::invalid_argument,
                 fmt::format("importance matrix '{}' does not fit the model: {}",
                             request_.importance->file, fmt::join(wrong, ", ")),
-                "it was made for another model or by another program; --exclude-weights leaves "
-                "entries out");
+                "the matrix was made for another model or by another program; --exclude-weights "
+                "leaves entries out");
   }
   if (!missing.empty() && !dry()) {
     return fail(Errc::invalid_argument,

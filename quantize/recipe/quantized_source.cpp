@@ -210,12 +210,13 @@ private:
     const auto bad = validate::first_bad_block(out_.type, blocks);
     if (!bad) return {};
     const Place at = place(from_, out_.type, first, *bad);
-    return fail(Errc::unsupported,
-                fmt::format("tensor '{}': row {}, the block from element {} has a scale that {} "
-                            "cannot hold",
-                            from_.name, at.row, at.element, info(out_.type).name),
-                "its values are too large for the type; give the tensor another type by "
-                "--tensor-type, for example BF16");
+    return fail(
+        Errc::unsupported,
+        fmt::format("tensor '{}': row {}, the block from element {} has a scale that {} "
+                    "cannot hold",
+                    from_.name, at.row, at.element, info(out_.type).name),
+        "give the tensor another type by --tensor-type, for example BF16: its values are too "
+        "large for this one");
   }
 
   GgufTensor from_;

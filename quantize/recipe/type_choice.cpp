@@ -60,7 +60,7 @@ Result<TensorType> fitting(const GgufTensor& tensor, TensorType wanted) {
                             "{} ({}), and there is no substitute for {}",
                             tensor.name, tensor.row_elements(), info(wanted).name,
                             info(wanted).block, info(wanted).name),
-                "give another type for it by --tensor-type, or choose another recipe");
+                "give the tensor another type by --tensor-type, or choose another recipe");
   }
   return divides(*other, tensor) ? *other : f16;
 }

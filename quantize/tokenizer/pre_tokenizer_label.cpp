@@ -60,7 +60,7 @@ Result<std::string> pre_tokenizer_label(const TokenizerContext& context,
             fmt::format("reading the tokenizer: no known pre-tokenizer gives its ids for "
                         "the check text (hash {}); the nearest is '{}'{}",
                         hash, nearest.label, nearest.difference),
-            fmt::format("if the model was trained with that one, pass --pre {}", nearest.label),
+            fmt::format("pass --pre {} if the model was trained with that one", nearest.label),
             {{"check_hash", hash}, {"nearest", nearest.label}},
             0});
 }

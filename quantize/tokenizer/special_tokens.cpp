@@ -42,8 +42,9 @@ SpecialTokens::Types SpecialTokens::default_types() {
 
 Result<void> SpecialTokens::set_if_absent(std::string_view type, std::int64_t id) {
   if (id < 0) {
-    return fail(Errc::malformed, fmt::format("setting the special token '{}': id {}", type, id),
-                "remove the negative id from config.json; there it means that there is none");
+    return fail(
+        Errc::malformed, fmt::format("setting the special token '{}': id {}", type, id),
+        "remove the negative id from config.json, where it means that there is no such token");
   }
   const auto number = static_cast<std::uint64_t>(id);
   if (n_vocab_ && number >= *n_vocab_) {
