@@ -4,6 +4,7 @@
 #include "quantize/gguf/gguf_source.hpp"
 #include "quantize/gguf/pipeline.hpp"
 #include "tests/support/memory_files.hpp"
+#include "tests/support/named_stream.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -17,31 +18,11 @@ namespace {
 
 using namespace modeld::quantize;
 
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t state = 0xCBF29CE484222325;
-  for (const char c : text) {
-    state = (state ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  }
-  return state;
-}
-
-std::uint64_t splitmix(std::uint64_t s) {
-  s = (s ^ (s >> 30)) * 0xBF58476D1CE4E5B9;
-  s = (s ^ (s >> 27)) * 0x94D049BB133111EB;
-  return s ^ (s >> 31);
-}
-
-/// Sums of four 16-bit pieces, nearly normal: exact in a float.
 std::vector<float> stream(std::string_view name, std::uint64_t count) {
-  const std::uint64_t state = fnv1a(name);
+  const NamedStream numbers(name);
   std::vector<float> values(count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t z = splitmix(state + (i + 1) * 0x9E3779B97F4A7C15);
-    std::int64_t sum = -131070;
-    for (const unsigned shift : {0U, 16U, 32U, 48U}) {
-      sum += static_cast<std::int64_t>((z >> shift) & 0xFFFF);
-    }
-    values[i] = static_cast<float>(static_cast<double>(sum) * 0x1p-20);
+    values[i] = static_cast<float>(NamedStream::spread(numbers.bits(i + 1)));
   }
   return values;
 }

@@ -2,6 +2,7 @@
 #include "tests/quantize/golden_weights.hpp"
 
 #include "quantize/reference/half.hpp"
+#include "tests/support/named_stream.hpp"
 #include "validate/sha256.hpp"
 
 #include <boost/json.hpp>
@@ -19,26 +20,8 @@ namespace json = boost::json;
 namespace modeld::test {
 namespace {
 
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t state = 0xCBF29CE484222325;
-  for (const char c : text) {
-    state = (state ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  }
-  return state;
-}
-
-std::uint64_t splitmix(std::uint64_t s) {
-  s = (s ^ (s >> 30)) * 0xBF58476D1CE4E5B9;
-  s = (s ^ (s >> 27)) * 0x94D049BB133111EB;
-  return s ^ (s >> 31);
-}
-
 double value(std::uint64_t z, bool wide, bool positive) {
-  std::int64_t sum = -131070;
-  for (const unsigned shift : {0U, 16U, 32U, 48U}) {
-    sum += static_cast<std::int64_t>((z >> shift) & 0xFFFF);
-  }
-  double v = static_cast<double>(sum) * 0x1p-20;
+  double v = NamedStream::spread(z);
   if (z % 1024 == 0) v *= 8;
   if (wide) v = 1 + 4 * v;
   return positive ? std::abs(v) : v;
@@ -59,10 +42,10 @@ std::string stream(const GoldenTensor& tensor) {
   const std::size_t width = dtype == "F64" ? 8 : dtype == "F32" ? 4 : 2;
   std::string data(count * width, '\0');
   auto* to = reinterpret_cast<std::byte*>(data.data());
-  const std::uint64_t state = fnv1a(tensor.name);
+  const NamedStream numbers(tensor.name);
   const bool positive = tensor.name.find("scale") != std::string::npos;
   for (std::uint64_t i = 1; i <= count; ++i) {
-    const std::uint64_t z = splitmix(state + i * 0x9E3779B97F4A7C15);
+    const std::uint64_t z = numbers.bits(i);
     const double v = value(z, tensor.shape.size() <= 1, positive);
     if (dtype == "F64") put(to, v);
     if (dtype == "F32") put(to, static_cast<float>(v));
