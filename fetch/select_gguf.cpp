@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <tuple>
 
 namespace modeld::fetch {
 namespace {
@@ -170,9 +171,11 @@ int bits_of(std::string_view path) {
   return 0;
 }
 
-/// The projector of a model: in its folder or one above, the deepest first, then the nearest in
-/// bits.
-std::optional<ListedFile> projector_for(std::span<const ListedFile> files, const Model& model) {
+/// The projector of a model: in its folder or one above, the deepest first, then the one of the
+/// same label, then the nearest in bits.
+std::optional<ListedFile> projector_for(std::span<const ListedFile> files, const Model& model,
+                                        std::string_view tag) {
+  const std::string label = tag.empty() ? std::string() : fmt::format("-{}.", to_lower(tag));
   const std::string_view folder = folder_of(model.parts.front().path);
   const int bits = bits_of(model.parts.front().path);
   const ListedFile* best = nullptr;
@@ -181,8 +184,9 @@ std::optional<ListedFile> projector_for(std::span<const ListedFile> files, const
       continue;
     if (!folder.starts_with(folder_of(file.path))) continue;
     const auto rank = [&](const ListedFile& one) {
-      return std::pair(-static_cast<long>(folder_of(one.path).size()),
-                       std::abs(bits_of(one.path) - bits));
+      const bool same = !label.empty() && to_lower(one.path).find(label) != std::string::npos;
+      return std::tuple(-static_cast<long>(folder_of(one.path).size()), same ? 0 : 1,
+                        std::abs(bits_of(one.path) - bits));
     };
     if (best == nullptr || rank(file) < rank(*best)) best = &file;
   }
@@ -211,7 +215,7 @@ Result<GgufFiles> select_gguf(std::span<const ListedFile> files, std::string_vie
     return fail(Errc::not_found, fmt::format("choosing '{}': the repository lacks parts {} of {}",
                                              model.name, fmt::join(missing, ", "), model.count));
   }
-  return GgufFiles{model.parts, projector_for(files, model)};
+  return GgufFiles{model.parts, projector_for(files, model, tag)};
 }
 
 } // namespace modeld::fetch

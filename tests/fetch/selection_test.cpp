@@ -214,6 +214,10 @@ TEST_CASE("select_gguf finds the projector nearest in folder and bits", "[fetch]
                "BF16/mmproj-F32.gguf", "other/mmproj-Q8_0.gguf"});
   CHECK(select_gguf(files, "Q8_0")->projector->path == "mmproj-Q8_0.gguf");
   CHECK(select_gguf(files, "BF16")->projector->path == "BF16/mmproj-F32.gguf");
+  // The same label wins over one that is as near, or comes before.
+  const auto labels = listing({"m-Q8_0.gguf", "mmproj-UD.Q8_0.gguf", "mmproj-m-Q8_0.gguf"});
+  CHECK(select_gguf(labels, "q8_0")->projector->path == "mmproj-m-Q8_0.gguf");
+  CHECK_FALSE(select_gguf(listing({"m-Q8_0.gguf", "other/mmproj-Q8_0.gguf"}), "Q8_0")->projector);
 }
 
 TEST_CASE("case_collisions names what a view cannot tell apart", "[fetch][selection][C20]") {
