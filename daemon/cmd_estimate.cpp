@@ -22,8 +22,9 @@ struct Options {
 };
 
 Result<int> show_estimate(CommandContext& context, const Options& options) {
-  MODELD_ASSIGN(const std::string path, path_or_stored(context, options.path));
+  MODELD_ASSIGN(const auto stored, path_or_stored(context, options.path));
   LocalCheck how;
+  how.name = stored.model;
   how.findings = false;
   how.estimate = true;
   how.context = options.context;
@@ -31,7 +32,7 @@ Result<int> show_estimate(CommandContext& context, const Options& options) {
   boost::json::object report;
   {
     const WorkProgress shown(context.out, progress, "estimating");
-    MODELD_ASSIGN(report, check_local(path, how, progress));
+    MODELD_ASSIGN(report, check_local(stored.path, how, progress));
   }
   const auto* why = report.if_contains("no_estimate");
   if (why != nullptr && why->is_object()) return fail(api::error_from_json(why->get_object()));

@@ -31,7 +31,7 @@ std::optional<json::object> as_finding(const Error& error, const std::string& pa
 WorkerRequest request_of(const CheckInput& input, const LocalCheck& how) {
   WorkerRequest request;
   request.task = WorkerRequest::Task::report;
-  request.name = input.files().name();
+  request.name = how.name.empty() ? std::string(input.files().name()) : how.name;
   request.files = input.files().entries();
   request.threads = how.threads;
   request.options = {{"findings", how.findings},

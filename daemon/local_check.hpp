@@ -15,6 +15,7 @@
 namespace modeld::daemon {
 
 struct LocalCheck {
+  std::string name; ///< of the model, where it is not that of its folder
   bool findings = true;
   std::string profile = "strict"; ///< or "compat"
   bool data = false;              ///< tensor data too

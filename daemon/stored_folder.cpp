@@ -12,9 +12,11 @@
 
 namespace modeld::daemon {
 
-Result<std::string> path_or_stored(CommandContext& context, const std::string& argument) {
+Result<StoredFolder> path_or_stored(CommandContext& context, const std::string& argument) {
   std::error_code ec;
-  if (std::filesystem::exists(std::filesystem::symlink_status(argument, ec))) return argument;
+  if (std::filesystem::exists(std::filesystem::symlink_status(argument, ec))) {
+    return StoredFolder{argument, {}};
+  }
   const auto nothing = [&argument](std::string_view what, std::string hint) {
     return fail(Errc::not_found, fmt::format("looking for '{}': {}", argument, what),
                 std::move(hint));
@@ -36,7 +38,11 @@ Result<std::string> path_or_stored(CommandContext& context, const std::string& a
   const auto* snapshot = answer->body.if_contains("snapshot");
   if (snapshot == nullptr || !snapshot->is_object())
     return fail(Errc::internal, fmt::format("looking for '{}': no snapshot came", argument));
-  return json_string(snapshot->get_object(), "path");
+  StoredFolder stored;
+  MODELD_ASSIGN(stored.path, json_string(snapshot->get_object(), "path"));
+  MODELD_ASSIGN(const auto repo, json_string(snapshot->get_object(), "repo"));
+  stored.model = RepoId{repo}.name();
+  return stored;
 }
 
 } // namespace modeld::daemon
