@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/check_report.hpp"
 #include "daemon/commands.hpp"
+#include "daemon/counted.hpp"
 #include "daemon/estimate.hpp"
 #include "daemon/local_check.hpp"
 #include "daemon/request.hpp"
@@ -47,8 +48,8 @@ Result<int> show(CommandContext& context, const Options& given, json::object rep
     context.out.result(safe_json(report));
   else
     MODELD_TRY(print_check(context.out, *files, given.all));
-  context.out.message(fmt::format("{} files: {} rejected, {} with warnings", totals.files,
-                                  totals.rejected, totals.warned));
+  context.out.message(fmt::format("{}: {} rejected, {} with warnings",
+                                  counted(totals.files, "file"), totals.rejected, totals.warned));
   return totals.rejected > 0 ? info(Errc::malformed).exit_status : 0;
 }
 
@@ -61,9 +62,10 @@ Result<int> check_here(CommandContext& context, const Options& given) {
   json::array files;
   Progress progress;
   for (const std::string& argument : given.paths) {
-    MODELD_ASSIGN(const std::string path, path_or_stored(context, argument));
+    MODELD_ASSIGN(const auto stored, path_or_stored(context, argument));
+    how.name = stored.model;
     const WorkProgress shown(context.out, progress, "checking");
-    MODELD_ASSIGN(auto report, check_local(path, how, progress));
+    MODELD_ASSIGN(auto report, check_local(stored.path, how, progress));
     append(files, report);
   }
   return show(context, given, {{"files", std::move(files)}});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
+#include "daemon/counted.hpp"
 #include "daemon/request.hpp"
 #include "daemon/watch.hpp"
 #include "schema/json.hpp"
@@ -64,13 +65,13 @@ std::string report(const boost::json::object& result) {
     }
     out += '\n';
   }
-  return out +
-         fmt::format(
-             "{} blobs, {} snapshots, {} variants: {}", json_uint(result, "blobs").value_or(0),
-             json_uint(result, "snapshots").value_or(0), json_uint(result, "variants").value_or(0),
-             flag_of(result, "clean")
-                 ? std::string("clean")
-                 : fmt::format("{} things are wrong", json_uint(result, "found").value_or(0)));
+  return out + fmt::format(
+                   "{}, {}, {}: {}", counted(json_uint(result, "blobs").value_or(0), "blob"),
+                   counted(json_uint(result, "snapshots").value_or(0), "snapshot"),
+                   counted(json_uint(result, "variants").value_or(0), "variant"),
+                   flag_of(result, "clean") ? std::string("clean")
+                                            : fmt::format("{} things are wrong",
+                                                          json_uint(result, "found").value_or(0)));
 }
 
 // Whether nothing is left to do.

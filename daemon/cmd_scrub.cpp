@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
+#include "daemon/counted.hpp"
 #include "daemon/human_text.hpp"
 #include "daemon/request.hpp"
 #include "daemon/size_text.hpp"
@@ -38,7 +39,8 @@ std::string report(const boost::json::object& result, const boost::json::array& 
       }
     }
   }
-  return out + fmt::format("{} blobs read, {}, {} damaged", json_uint(result, "blobs").value_or(0),
+  return out + fmt::format("{} read, {}, {} damaged",
+                           counted(json_uint(result, "blobs").value_or(0), "blob"),
                            human_bytes(json_uint(result, "bytes").value_or(0)), damaged.size());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
+#include "daemon/counted.hpp"
 #include "daemon/human_text.hpp"
 #include "daemon/request.hpp"
 #include "schema/json.hpp"
@@ -39,8 +40,9 @@ Result<int> show(CommandContext& context, const std::string& ref) {
   if (!snapshot.revisions.empty()) {
     text += fmt::format("known as   {}\n", fmt::join(snapshot.revisions, ", "));
   }
-  text += fmt::format("folder     {}\nadded      {}\nsize       {} in {} files\n\n", snapshot.path,
-                      human_time(snapshot.added), human_bytes(snapshot.bytes), snapshot.files);
+  text += fmt::format("folder     {}\nadded      {}\nsize       {} in {}\n\n", snapshot.path,
+                      human_time(snapshot.added), human_bytes(snapshot.bytes),
+                      counted(snapshot.files, "file"));
   if (snapshot.absent > 0) {
     text.insert(text.size() - 1,
                 fmt::format("not here   {} in {} files; modelctl pull fetches them\n",

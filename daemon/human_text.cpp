@@ -72,7 +72,8 @@ std::string progress_line(const api::Job& job, std::size_t width) {
   std::string rest = numbers(job);
   if (!job.notice.empty()) rest += "  " + job.notice;
   const std::string drawn = job.total > 0 ? bar(share_of(job)) + ' ' : std::string();
-  return phase.size() + drawn.size() + rest.size() > width ? phase + rest : phase + drawn + rest;
+  const bool wide = phase.size() + drawn.size() + rest.size() > width;
+  return (wide ? phase + rest : phase + drawn + rest).substr(0, width);
 }
 
 std::string progress_text(const api::Job& job) {
@@ -96,6 +97,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += i + 1 == row.size() ? row[i] : fmt::format("{:<{}}  ", row[i], widths[i]);
     }
+    line.erase(line.find_last_not_of(' ') + 1);
     out += (out.empty() ? "" : "\n") + line;
   }
   return out;

@@ -17,8 +17,7 @@ std::string human_duration(std::uint64_t seconds);
 /// "2026-03-01 12:34", local time; "-" for 0.
 std::string human_time(std::int64_t unix_time);
 
-/// One line about a running job: phase, bar, share, bytes, rate, time left. Without the bar where
-/// the line would be wider than `width`.
+/// One line about a running job: phase, bar, share, bytes, rate, time left, at most `width` wide.
 std::string progress_line(const api::Job& job, std::size_t width);
 /// The same without a bar, for a log.
 std::string progress_text(const api::Job& job);
