@@ -103,6 +103,11 @@ Result<int> export_bundle(CommandContext& context, const Options& options) {
     return fail(Errc::invalid_argument, "exporting: what goes to standard output cannot be signed",
                 "choose a file with -o");
   }
+  if (name == "-" && context.out.json()) {
+    return fail(Errc::invalid_argument,
+                "exporting: one standard output cannot have the bundle and --json",
+                "choose a file with -o");
+  }
   if (name == "-" && ::isatty(STDOUT_FILENO) == 1) {
     return fail(Errc::invalid_argument, "exporting: a bundle is not for a terminal",
                 "choose a file with -o");

@@ -55,7 +55,7 @@ tl::unexpected<Error> wrong(std::string message, std::string hint = {}) {
 
 tl::unexpected<Error> unknown_target(const std::string& word) {
   return wrong(fmt::format("reading the type '{}': no such type", word),
-               fmt::format("known are {} COPY", fmt::join(all_target_names(), " ")));
+               fmt::format("known types are {} COPY", fmt::join(all_target_names(), " ")));
 }
 
 Result<Paths> paths_of(Options& options) {

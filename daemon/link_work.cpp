@@ -327,7 +327,7 @@ Result<object> run_link(Services& services, Job& job) {
 
 Result<object> run_unlink(Services& services, Job& job) {
   MODELD_ASSIGN(const auto id, json_string(job.detail(), "id"));
-  job.begin_phase("linking");
+  job.begin_phase("unlinking");
   const std::lock_guard alone(one_at_a_time());
   array removed;
   array left;

@@ -57,6 +57,7 @@ void Output::result(const boost::json::object& object) {
 void Output::message(std::string_view line) {
   if (quiet_) return;
   progress({});
+  std::fflush(stdout); // where both go to one place, lines stay in order
   write_line(stderr, terminal_lines(line));
 }
 
@@ -73,6 +74,7 @@ void Output::error(const Error& error) {
   if (json_)
     write_line(stdout,
                boost::json::serialize(boost::json::object{{"error", api::error_to_json(error)}}));
+  std::fflush(stdout);
   if (!error.hint.empty()) write_line(stderr, "hint: " + terminal_text(error.hint));
   write_line(stderr,
              fmt::format("error: {} [{}]", terminal_text(error.message), info(error.code).slug));

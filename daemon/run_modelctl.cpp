@@ -27,6 +27,13 @@ void add_globals(CLI::App& app, CommandContext& context, bool& json, bool& quiet
   app.add_flag("-q,--quiet", quiet, "No progress and no messages, errors only");
 }
 
+// A full disk must not look like success; the status where the result has arrived.
+int arrived(Output& out, int status = 0) {
+  if (out.flush() || status != 0) return status;
+  out.error(Error{Errc::io, "writing the result to stdout: it did not arrive", {}, {}, 0});
+  return info(Errc::io).exit_status;
+}
+
 // --help and --version end the parsing as well, with something to print.
 int report(CLI::App& app, Output& out, const CLI::ParseError& parsed) {
   if (parsed.get_exit_code() != 0) {
@@ -40,7 +47,7 @@ int report(CLI::App& app, Output& out, const CLI::ParseError& parsed) {
   std::string text = result.str();
   if (!text.empty() && text.back() == '\n') text.pop_back();
   out.text(text);
-  return 0;
+  return arrived(out);
 }
 
 // Exceptions of libraries stop here and become an error of ours.
@@ -81,12 +88,7 @@ int run_modelctl(int argc, char** argv) {
     context.out.error(status.error());
     status = info(status.error().code).exit_status;
   }
-  if (!context.out.flush() && *status == 0) {
-    context.out.error(
-        Error{Errc::io, "writing the result to stdout: it did not arrive", {}, {}, 0});
-    return info(Errc::io).exit_status;
-  }
-  return *status;
+  return arrived(context.out, *status);
 }
 
 } // namespace modeld::daemon

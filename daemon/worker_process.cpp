@@ -150,7 +150,8 @@ public:
   /// The outcome; nothing where the worker went away without one.
   Result<std::optional<boost::json::object>> serve() {
     while (true) {
-      if (progress_.cancel.load()) return fail(Errc::cancelled, "working on the files: cancelled");
+      if (progress_.cancel.load())
+        return fail(Errc::cancelled, "working on the files: interrupted");
       auto packet = channel_.receive(k_look_for_cancel);
       if (!packet && packet.error().code == Errc::busy) continue;
       if (!packet) return fail(std::move(packet).error());

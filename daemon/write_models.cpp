@@ -30,7 +30,8 @@ Result<Outputs> open_outputs(const ModelFiles& files, std::size_t count) {
 Result<void> publish(const Outputs& outputs, const Progress& progress) {
   for (const auto& file : outputs) {
     MODELD_TRY(file->sync());
-    if (progress.cancel) return fail(Errc::cancelled, "writing a GGUF file: cancelled");
+    if (progress.cancel)
+      return fail(Errc::cancelled, "writing a GGUF file: interrupted, nothing of it is kept");
   }
   for (const auto& file : outputs) {
     MODELD_TRY(file->commit());
