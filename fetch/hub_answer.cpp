@@ -94,7 +94,7 @@ Error explain(const Subject& subject, unsigned status, const Headers& headers,
     Error error{
         Errc::not_found,
         fmt::format("finding '{}': there is no revision '{}'", subject.repo, subject.revision),
-        fmt::format("its branches and tags are listed on {}/{}/tree/main", subject.endpoint,
+        fmt::format("the branches and tags are listed on {}/{}/tree/main", subject.endpoint,
                     subject.repo),
         {},
         0};
