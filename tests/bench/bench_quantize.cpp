@@ -95,7 +95,7 @@ Cost quantize_ours(const fs::path& in, const fs::path& out, const char* type, in
 }
 
 /// Three turns of both; the last files stay.
-bool compare(const BenchFolder& folder, const Target& target, int threads, Cost& reference) {
+bool compare(const BenchFolder& folder, const Target& target, int threads) {
   std::vector<Cost> theirs;
   std::vector<Cost> ours;
   for (int turn = 0; turn < 3; ++turn) {
@@ -105,7 +105,7 @@ bool compare(const BenchFolder& folder, const Target& target, int threads, Cost&
                                 threads);
     }));
   }
-  reference = median(theirs);
+  const Cost reference = median(theirs);
   show((std::string(target.name) + ", reference").c_str(), reference);
   show((std::string(target.name) + ", modelctl").c_str(), median(ours));
   show_ratio(reference, median(ours), target.goal);
@@ -114,18 +114,34 @@ bool compare(const BenchFolder& folder, const Target& target, int threads, Cost&
   return same;
 }
 
-void convert_and_compare(const BenchFolder& folder, const Cost& quantizer) {
-  const Cost ours = run({MODELCTL_PROGRAM, "-q", "convert", folder / "Bench-Llama", "--outtype",
-                         "Q4_K_M", "-o", folder / "straight.gguf"});
-  show("safetensors to Q4_K_M", ours);
+/// Both ways from safetensors to Q4_K_M, in turns: straight, and converter plus quantizer.
+bool convert_and_compare(const BenchFolder& folder, int threads, bool with_reference) {
   const char* converter = std::getenv("MODELD_BENCH_CONVERTER");
-  if (converter == nullptr || *converter == 0) return;
-  Cost theirs = run({converter, folder / "Bench-Llama", "--outfile", folder / "converted.gguf",
-                     "--outtype", "bf16"});
-  show("converter alone, to BF16", theirs);
-  theirs.seconds += quantizer.seconds;
-  theirs.processor += quantizer.processor;
-  show_ratio(theirs, ours, 10);
+  const bool race = with_reference && converter != nullptr && *converter != 0;
+  std::vector<Cost> ours;
+  std::vector<Cost> converted;
+  std::vector<Cost> theirs;
+  for (int turn = 0; turn < (race ? 3 : 1); ++turn) {
+    ours.push_back(run({MODELCTL_PROGRAM, "-q", "convert", folder / "Bench-Llama", "--outtype",
+                        "Q4_K_M", "-j", std::to_string(threads), "-o", folder / "straight.gguf"}));
+    if (!race) break;
+    converted.push_back(run({converter, folder / "Bench-Llama", "--outfile",
+                             folder / "converted.gguf", "--outtype", "bf16"}));
+    const Cost quantized = run([&] {
+      return reference_quantize(folder / "converted.gguf", folder / "theirs.gguf", 15, threads);
+    });
+    theirs.push_back({converted.back().seconds + quantized.seconds,
+                      converted.back().processor + quantized.processor,
+                      std::max(converted.back().peak_mib, quantized.peak_mib)});
+  }
+  show("safetensors to Q4_K_M", median(ours));
+  if (!race) return true;
+  show("converter alone, to BF16", median(converted));
+  show("converter and quantizer", median(theirs));
+  show_ratio(median(theirs), median(ours), 10);
+  const bool same = same_bytes(folder / "straight.gguf", folder / "theirs.gguf");
+  std::printf("  files %s\n", same ? "equal" : "DIFFER");
+  return same;
 }
 
 int measure(std::uint64_t mebibytes, int threads) {
@@ -138,16 +154,15 @@ int measure(std::uint64_t mebibytes, int threads) {
   std::printf("%-26s %8s %10s %9s\n", "", "seconds", "processor", "peak MiB");
   bool good = true;
   const bool with_reference = fs::exists(reference_library());
-  Cost q4_k_m;
   for (const Target& target : {Target{"Q8_0", 7, 3}, Target{"Q4_K_M", 15, 8}}) {
     if (with_reference) {
-      good = compare(folder, target, threads, q4_k_m) && good;
+      good = compare(folder, target, threads) && good;
     } else {
       show(target.name,
            quantize_ours(folder / "in.gguf", folder / "ours.gguf", target.name, threads));
     }
   }
-  convert_and_compare(folder, q4_k_m);
+  good = convert_and_compare(folder, threads, with_reference) && good;
   return good ? 0 : 1;
 }
 
