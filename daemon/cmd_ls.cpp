@@ -30,12 +30,17 @@ Result<std::vector<T>> members(const boost::json::object& body, std::string_view
   return out;
 }
 
-// What to write behind the colon of a ref to get it.
+// What to write behind the colon of a ref to get it, with --mmproj for a projector.
 std::string selector_of(const api::Variant& variant) {
   for (const std::string_view kind : {"gguf;tag=", "file;path="}) {
     if (variant.recipe.starts_with(kind)) return variant.recipe.substr(kind.size());
   }
-  return variant.recipe.substr(0, variant.recipe.find(';'));
+  constexpr std::string_view k_projector = "mmproj;of=";
+  if (variant.recipe.starts_with(k_projector)) {
+    return variant.recipe.substr(k_projector.size()) + " (projector)";
+  }
+  const bool projector = variant.recipe.ends_with(";mmproj=1");
+  return variant.recipe.substr(0, variant.recipe.find(';')) + (projector ? " (projector)" : "");
 }
 
 std::string place_of(const std::string& repo, const std::string& commit) {

@@ -57,8 +57,8 @@ Result<Response> pull(Services& services, const Request& request) {
     }
   }
   MODELD_ASSIGN(const auto job,
-                services.jobs.submit(pull_request(ref, PullFor::itself, patterns, request.peer.uid,
-                                                  std::move(token))));
+                services.jobs.submit(pull_request(ref, {PullFor::itself}, patterns,
+                                                  request.peer.uid, std::move(token))));
   return Response::json(job_answer(*job), 202);
 }
 
@@ -130,8 +130,9 @@ Result<std::vector<store::Variant>> find_variants(Services& services, const Plac
   std::erase_if(all, [&](const store::Variant& variant) {
     if (variant.repo != place.repo || variant.commit != place.commit) return true;
     if (!wanted) return false;
-    if (variant.recipe == file_recipe(wanted->text) || variant.recipe == tag_recipe(wanted->text)) {
-      return false;
+    for (const auto& kept :
+         {file_recipe(wanted->text), tag_recipe(wanted->text), projector_recipe(wanted->text)}) {
+      if (variant.recipe == kept) return false;
     }
     const std::string target = variant.recipe.substr(0, variant.recipe.find(';'));
     return !wanted->recipe || target != wanted->recipe->target;

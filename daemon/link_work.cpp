@@ -99,7 +99,7 @@ Result<ShowSubject> subject_of(Services& services, Job& job, const ModelRef& ref
   MODELD_ASSIGN(auto here, look());
   if (here) return *std::move(here);
   JobRequest request = ref.selector.empty()
-                           ? pull_request(ref, PullFor::itself, {}, job.uid(), job.token())
+                           ? pull_request(ref, {PullFor::itself}, {}, job.uid(), job.token())
                            : variant_request(ref, {}, job.uid(), job.token());
   request.by_client = false;
   MODELD_ASSIGN(const auto child, services.jobs.submit(std::move(request)));

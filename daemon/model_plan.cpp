@@ -2,7 +2,6 @@
 #include "daemon/model_plan.hpp"
 
 #include "daemon/weight_check.hpp"
-#include "quantize/convert/convert.hpp"
 #include "quantize/recipe/quantize_model.hpp"
 
 #include <fmt/format.h>
@@ -19,16 +18,17 @@ std::string lower(std::string text) {
   return text;
 }
 
+} // namespace
+
 quantize::ConvertOptions convert_options(const Recipe& recipe) {
   quantize::ConvertOptions options;
   options.outtype = lower(recipe.via.empty() ? recipe.target : recipe.via);
   options.pre = recipe.pre;
   if (!recipe.model_name.empty()) options.model_name = recipe.model_name;
   options.force = recipe.force;
+  options.mmproj = recipe.mmproj;
   return options;
 }
-
-} // namespace
 
 Result<ModelPlan> plan_model(const FileSet& files, Recipe recipe) {
   if (recipe.via == "AUTO") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "quantize/convert/convert.hpp"
 #include "quantize/gguf/gguf_model.hpp"
 #include "schema/file_set.hpp"
 #include "schema/recipe.hpp"
@@ -12,6 +13,9 @@ struct ModelPlan {
   Recipe recipe; ///< with `via` decided
   quantize::GgufModel model;
 };
+
+/// What a recipe asks of the converter.
+quantize::ConvertOptions convert_options(const Recipe& recipe);
 
 /// Converter and quantizer in a chain, as the recipe says; no weight is read yet. Where the recipe
 /// leaves it to us what lies between them, weights of 32 bits go through F32, so that nothing is

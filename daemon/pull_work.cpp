@@ -26,7 +26,7 @@ namespace {
 
 struct Asked {
   ModelRef ref;
-  PullFor purpose = PullFor::itself;
+  PullPurpose purpose;
   PullPatterns patterns;
   bool token = false;
 };
@@ -50,8 +50,12 @@ Result<Asked> read_detail(const boost::json::object& detail) {
   MODELD_ASSIGN(const auto ref, json_string(detail, "ref"));
   MODELD_ASSIGN(asked.ref, ModelRef::parse(ref));
   MODELD_ASSIGN(const auto purpose, json_string(detail, "for"));
-  if (purpose == "build") asked.purpose = PullFor::build;
-  if (purpose == "weights") asked.purpose = PullFor::weights;
+  if (purpose == "build") asked.purpose.what = PullFor::build;
+  if (purpose == "weights") asked.purpose.what = PullFor::weights;
+  const auto* mmproj = detail.if_contains("mmproj");
+  if (mmproj != nullptr && mmproj->is_bool() && mmproj->get_bool()) {
+    asked.purpose.part = ModelPart::projector;
+  }
   asked.patterns = {texts(detail, "include"), texts(detail, "exclude")};
   const auto* token = detail.if_contains("token");
   asked.token = token != nullptr && token->is_bool() && token->get_bool();
@@ -101,13 +105,16 @@ public:
         MODELD_TRY(prove_access(context_, resolved_.repo, resolved_.commit, listing_));
       }
     }
-    if (asked_.purpose == PullFor::build) {
-      MODELD_ASSIGN(const auto selection, parse_selection(asked_.ref.selector, {}));
+    if (asked_.purpose.what == PullFor::build) {
+      const bool mmproj = asked_.purpose.part == ModelPart::projector;
+      MODELD_ASSIGN(const auto selection,
+                    parse_selection(asked_.ref.selector, {{"mmproj", mmproj}}));
       MODELD_ASSIGN(const auto choice, choose_files(listing_, selection));
       if (choice) return fetch_choice(*choice);
     }
-    MODELD_ASSIGN(const auto chosen, asked_.purpose == PullFor::itself ? choose_by_patterns()
-                                                                       : choose_for_conversion());
+    MODELD_ASSIGN(const auto chosen, asked_.purpose.what == PullFor::itself
+                                         ? choose_by_patterns()
+                                         : choose_for_conversion());
     return fetch(chosen);
   }
 
@@ -127,7 +134,7 @@ private:
     MODELD_ASSIGN(early.files, download_files(context_, resolved_.repo, resolved_.commit,
                                               deciding_files(listing_), holds_));
     job_.begin_phase("verifying");
-    MODELD_TRY(check_architecture(services_, job_, early));
+    MODELD_TRY(check_architecture(services_, job_, early, asked_.purpose.part));
     MODELD_ASSIGN(auto chosen, conversion_files(services_.store, listing_));
     report_["choice"] = choice_report("conversion", listing_, chosen);
     return chosen;
@@ -270,18 +277,19 @@ Result<bool> has_all(const Snapshot& snapshot, const PullPatterns& patterns) {
                      [&](const auto& file) { return snapshot.find(file.path) != nullptr; });
 }
 
-JobRequest pull_request(const ModelRef& ref, PullFor purpose, const PullPatterns& patterns,
+JobRequest pull_request(const ModelRef& ref, PullPurpose purpose, const PullPatterns& patterns,
                         std::uint32_t uid, fetch::Token token) {
-  const bool selects = purpose == PullFor::build;
+  const bool selects = purpose.what == PullFor::build;
   const ModelRef whole{ref.repo, std::string(ref.revision_or_main()),
                        selects ? ref.selector : std::string()};
-  const std::string_view reason = selects                       ? "build"
-                                  : purpose == PullFor::weights ? "weights"
-                                                                : "itself";
+  const std::string_view reason = selects                            ? "build"
+                                  : purpose.what == PullFor::weights ? "weights"
+                                                                     : "itself";
   JobRequest request;
   request.kind = "pull";
   request.ref = whole.str();
   request.detail = {{"ref", whole.str()}, {"for", reason}, {"token", !token.empty()}};
+  if (purpose.part == ModelPart::projector) request.detail["mmproj"] = true;
   if (!patterns.all()) {
     request.detail["include"] = array_of(patterns.include);
     request.detail["exclude"] = array_of(patterns.exclude);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/services.hpp"
+#include "daemon/snapshot_worker.hpp"
 #include "fetch/hub_client.hpp"
 
 #include <string>
@@ -15,6 +16,12 @@ namespace modeld::daemon {
 /// where the selector means one. A build by a recipe of the user's own (weights) never does that.
 enum class PullFor { itself, build, weights };
 
+/// For a build also what of the model is to be built, or taken ready made.
+struct PullPurpose {
+  PullFor what = PullFor::itself;
+  ModelPart part = ModelPart::model;
+};
+
 /// Which files a pull for itself takes: all, or by patterns (fetch::select_by_patterns).
 struct PullPatterns {
   std::vector<std::string> include;
@@ -24,7 +31,7 @@ struct PullPatterns {
 
 /// The request for a pull of repo[@revision][:selector]; equal pulls share a job. A token makes it
 /// the user's own, since what it may see depends on it.
-JobRequest pull_request(const ModelRef& ref, PullFor purpose, const PullPatterns& patterns,
+JobRequest pull_request(const ModelRef& ref, PullPurpose purpose, const PullPatterns& patterns,
                         std::uint32_t uid, fetch::Token token);
 
 /// Whether a snapshot has all that a pull for itself with these patterns would take.

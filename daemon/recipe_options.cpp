@@ -20,6 +20,8 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
                    "Leave the output tensor as it is");
   command.add_flag("--force", options.force,
                    "Write the reference's file also where it is known to be wrong");
+  command.add_flag("--mmproj", options.mmproj,
+                   "The projector of a multimodal model, in the place of the model");
   command.add_option("--pre", options.pre, "Pre-tokenizer label, where it is not recognised");
   command.add_option("--model-name", options.model_name, "general.name");
 }
@@ -44,6 +46,7 @@ boost::json::object to_json(const RecipeOptions& options) {
   add_flag("pure", options.pure);
   add_flag("leave_output_tensor", options.leave_output_tensor);
   add_flag("force", options.force);
+  add_flag("mmproj", options.mmproj);
   add_text("pre", options.pre);
   add_text("model_name", options.model_name);
   return out;

@@ -20,6 +20,7 @@ struct RecipeOptions {
   bool pure = false;
   bool leave_output_tensor = false;
   bool force = false;
+  bool mmproj = false;
   std::string pre;
   std::string model_name;
 };

@@ -61,6 +61,8 @@ bool take_field(Recipe& recipe, std::string_view key, std::string_view& rest) {
     recipe.keep_split = true;
   } else if (key == "force") {
     recipe.force = true;
+  } else if (key == "mmproj") {
+    recipe.mmproj = true;
   } else {
     return false;
   }

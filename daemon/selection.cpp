@@ -65,6 +65,30 @@ Result<Choice> choose_tag(const std::vector<ListedFile>& files, std::string_view
   return Choice{std::move(model.parts), tag_recipe(tag)};
 }
 
+// The projector of the model that a tag or a path means; none where it is to be built.
+Result<std::optional<Choice>> choose_projector(const std::vector<ListedFile>& files,
+                                               const Selection& selection) {
+  const bool is_auto = upper(selection.text) == k_auto;
+  const bool buildable = has_safetensors(files) && !selection.is_file();
+  if (fetch::has_gguf(files) && !selection.overridden && (!buildable || !is_auto)) {
+    const auto model =
+        fetch::select_gguf(files, is_auto ? std::string_view{} : std::string_view(selection.text));
+    if (model && model->projector) {
+      return Choice{{*model->projector}, projector_recipe(selection.text)};
+    }
+    if (!model && (!buildable || model.error().code == Errc::conflict)) return fail(model.error());
+    if (!buildable) {
+      return fail(Errc::not_found,
+                  fmt::format("choosing the projector of '{}': the repository has none beside it",
+                              model->parts.front().path),
+                  "a projector is a GGUF file with mmproj in its name, in the folder of the model "
+                  "or above it");
+    }
+  }
+  if (!selection.recipe) return fail(selection.no_recipe);
+  return std::optional<Choice>{};
+}
+
 } // namespace
 
 bool Selection::is_file() const {
@@ -74,19 +98,24 @@ bool Selection::is_file() const {
 Result<Selection> parse_selection(std::string_view selector, const boost::json::object& overrides) {
   Selection selection;
   selection.text = selector.empty() ? k_auto : selector;
-  selection.overridden = !overrides.empty();
+  const auto* mmproj = overrides.if_contains("mmproj");
+  selection.mmproj = mmproj != nullptr && mmproj->is_bool() && mmproj->get_bool();
+  // The projector is a matter of which file, not of how it is made.
+  selection.overridden = overrides.size() > (mmproj != nullptr ? 1U : 0U);
   auto recipe = api::recipe_from_json(selection.text, overrides);
   if (recipe) {
     selection.recipe = *std::move(recipe);
     return selection;
   }
-  if (selection.overridden) return fail(std::move(recipe).error());
+  const bool mistyped = mmproj != nullptr && !mmproj->is_bool();
+  if (selection.overridden || mistyped) return fail(std::move(recipe).error());
   selection.no_recipe = std::move(recipe).error();
   return selection;
 }
 
 Result<std::optional<Choice>> choose_files(const std::vector<ListedFile>& files,
                                            const Selection& selection) {
+  if (selection.mmproj) return choose_projector(files, selection);
   if (selection.is_file()) return choose_path(files, selection.text);
   const bool ready_made = fetch::has_gguf(files) && !selection.overridden;
   if (ready_made && !has_safetensors(files)) {
@@ -113,6 +142,11 @@ std::string tag_recipe(std::string_view tag) {
 
 std::string file_recipe(std::string_view path) {
   return fmt::format("file;path={}", path);
+}
+
+std::string projector_recipe(std::string_view of) {
+  const bool path = of.find_first_of("./") != std::string_view::npos;
+  return fmt::format("mmproj;of={}", path ? std::string(of) : upper(of));
 }
 
 } // namespace modeld::daemon

@@ -23,6 +23,7 @@ struct Selection {
   std::optional<Recipe> recipe;
   Error no_recipe;         ///< why there is none
   bool overridden = false; ///< the recipe was changed by hand: only a build can be meant
+  bool mmproj = false;     ///< the projector of what is named, not the model
 
   /// Looks like a path: nothing else has a dot or a slash.
   bool is_file() const;
@@ -40,14 +41,17 @@ struct Choice {
 
 /// What of a listing is meant; nothing where the recipe is to be built from its weights. A ready
 /// made model wins over a build where the selector names it, and where there are no weights to
-/// build from. not_found lists what there is; invalid_argument where the text is nothing at all.
+/// build from; so does the projector that belongs to such a model. not_found lists what there is;
+/// invalid_argument where the text is nothing at all.
 Result<std::optional<Choice>> choose_files(const std::vector<ListedFile>& files,
                                            const Selection& selection);
 Result<std::optional<Choice>> choose_files(const Snapshot& snapshot, const Selection& selection);
 
 /// Recipes of files that are kept without their whole snapshot: "gguf;tag=Q4_K_M" for what a tag
-/// chose, "file;path=a/b.gguf" for what a path did.
+/// chose, "file;path=a/b.gguf" for what a path did, "mmproj;of=Q4_K_M" for the projector that
+/// belongs to what a tag or a path chose.
 std::string tag_recipe(std::string_view tag);
 std::string file_recipe(std::string_view path);
+std::string projector_recipe(std::string_view of);
 
 } // namespace modeld::daemon

@@ -39,10 +39,12 @@ Result<void> check_snapshot(Services& services, Job& job, const Snapshot& snapsh
   return {};
 }
 
-Result<void> check_architecture(Services& services, Job& job, const Snapshot& early) {
+Result<void> check_architecture(Services& services, Job& job, const Snapshot& early,
+                                ModelPart part) {
   if (early.find("config.json") == nullptr) return {}; // the conversion says what that means
   WorkerRequest request = snapshot_request(services, early);
   request.task = WorkerRequest::Task::architecture;
+  request.recipe.mmproj = part == ModelPart::projector;
   const WorkerCalls calls{
       [&](std::size_t index) { return open_snapshot_file(services.store, early, index); }, {}};
   auto checked = run_in_worker(request, calls, job.progress());

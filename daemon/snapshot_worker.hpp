@@ -16,8 +16,12 @@ Result<Descriptor> open_snapshot_file(const store::Store& store, const Snapshot&
 /// work; in a worker. A snapshot without safetensors passes without one.
 Result<void> check_snapshot(Services& services, Job& job, const Snapshot& snapshot);
 
+/// What is converted: the model, or the projector of one that sees or hears.
+enum class ModelPart { model, projector };
+
 /// Whether the configuration names an architecture that can be converted, by the few files that
 /// are here already; in a worker. Only what no further file can mend is an error (unsupported).
-Result<void> check_architecture(Services& services, Job& job, const Snapshot& early);
+Result<void> check_architecture(Services& services, Job& job, const Snapshot& early,
+                                ModelPart part);
 
 } // namespace modeld::daemon

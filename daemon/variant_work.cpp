@@ -95,9 +95,9 @@ struct Pulled {
 };
 
 Result<Pulled> pull(Services& services, Job& job, const Asked& asked) {
-  JobRequest request =
-      pull_request(asked.ref, asked.selection.overridden ? PullFor::weights : PullFor::build, {},
-                   job.uid(), job.token());
+  const PullPurpose purpose{asked.selection.overridden ? PullFor::weights : PullFor::build,
+                            asked.selection.mmproj ? ModelPart::projector : ModelPart::model};
+  JobRequest request = pull_request(asked.ref, purpose, {}, job.uid(), job.token());
   request.by_client = false;
   MODELD_ASSIGN(const auto child, services.jobs.submit(std::move(request)));
   Pulled pulled;
@@ -158,9 +158,11 @@ JobRequest variant_request(const ModelRef& ref, const boost::json::object& overr
 Result<Found> find_selected(store::Store& store, const Place& place, const Selection& selection) {
   MODELD_ASSIGN(const auto snapshot, store.find_snapshot(place.repo, place.commit));
   if (snapshot) return find_in_snapshot(store, *snapshot, selection);
-  if (selection.is_file()) return find_kept(store, place, file_recipe(selection.text));
   if (!selection.overridden) {
-    MODELD_ASSIGN(auto chosen, find_kept(store, place, tag_recipe(selection.text)));
+    const std::string recipe = selection.mmproj      ? projector_recipe(selection.text)
+                               : selection.is_file() ? file_recipe(selection.text)
+                                                     : tag_recipe(selection.text);
+    MODELD_ASSIGN(auto chosen, find_kept(store, place, recipe));
     if (chosen) return chosen;
   }
   return selection.recipe ? find_built(store, place, *selection.recipe) : Result<Found>(Found{});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker_main.hpp"
 
+#include "daemon/model_plan.hpp"
 #include "daemon/weight_check.hpp"
 #include "daemon/worker_channel.hpp"
 #include "daemon/worker_files.hpp"
@@ -44,7 +45,7 @@ Result<void> do_task(const WorkerTask& task) {
   case WorkerRequest::Task::check_each:
     return check_weights(task.files, WeightSet::part);
   case WorkerRequest::Task::architecture:
-    return quantize::check_architecture(task.files);
+    return quantize::check_architecture(task.files, convert_options(task.request.recipe));
   case WorkerRequest::Task::build:
     return worker_build(task);
   case WorkerRequest::Task::report:

@@ -73,12 +73,13 @@ Result<void> read_member(Recipe& recipe, std::string_view name, const value& fro
   if (name == "pure") return read(recipe.pure, name, from);
   if (name == "leave_output_tensor") return read(recipe.leave_output_tensor, name, from);
   if (name == "force") return read(recipe.force, name, from);
+  if (name == "mmproj") return read(recipe.mmproj, name, from);
   if (name == "pre") return read(recipe.pre, name, from);
   if (name == "model_name") return read(recipe.model_name, name, from);
   return fail(Errc::invalid_argument,
               fmt::format("reading member 'recipe.{}': there is no such member; known are "
                           "output_type, embedding_type, tensor_types, pure, leave_output_tensor, "
-                          "force, pre and model_name",
+                          "force, mmproj, pre and model_name",
                           name));
 }
 
@@ -98,6 +99,7 @@ object recipe_to_json(const Recipe& recipe) {
   if (recipe.pure) out["pure"] = true;
   if (recipe.leave_output_tensor) out["leave_output_tensor"] = true;
   if (recipe.force) out["force"] = true;
+  if (recipe.mmproj) out["mmproj"] = true;
   if (!recipe.pre.empty()) out["pre"] = recipe.pre;
   if (!recipe.model_name.empty()) out["model_name"] = recipe.model_name;
   return out;

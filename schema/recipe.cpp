@@ -95,6 +95,7 @@ std::string Recipe::canonical() const {
   if (force) add("force", "1");
   if (!pre.empty()) add("pre", pre);
   if (!model_name.empty()) add("name", fmt::format("{}:{}", model_name.size(), model_name));
+  if (mmproj) add("mmproj", "1"); // last: keys from before it stay
   return text;
 }
 

@@ -27,6 +27,7 @@ struct Recipe {
   bool leave_output_tensor = false;
   bool keep_split = false;
   bool force = false;
+  bool mmproj = false;    ///< the vision and audio towers with their projector, not the model
   std::string pre;        ///< pre-tokenizer label, where given by hand
   std::string model_name; ///< general.name, where given by hand
 

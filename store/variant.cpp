@@ -84,9 +84,10 @@ Result<Variant> variant_from_json(const boost::json::object& object) {
   return variant;
 }
 
-/// What parse_target makes of the target alone.
+/// What parse_target makes of the target alone, for the model or its projector.
 bool is_plain(const Recipe& recipe) {
-  const auto plain = Recipe::parse_target(recipe.target);
+  auto plain = Recipe::parse_target(recipe.target);
+  if (plain) plain->mmproj = recipe.mmproj;
   return plain && *plain == recipe;
 }
 
@@ -122,10 +123,12 @@ VariantInputs variant_inputs(const Snapshot& snapshot, const Recipe& recipe) {
 
 std::string variant_file_name(const Snapshot& snapshot, const Recipe& recipe,
                               const Sha256Digest& key) {
-  std::string name = fmt::format("{}-{}.gguf", snapshot.repo.name(), recipe.target);
+  const std::string_view kind = recipe.mmproj ? "mmproj-" : "";
+  std::string name = fmt::format("{}{}-{}.gguf", kind, snapshot.repo.name(), recipe.target);
   const bool taken = snapshot.find(name) != nullptr || snapshot.find_absent(name) != nullptr;
   if (is_plain(recipe) && !taken) return name;
-  return fmt::format("{}-{}-{}.gguf", snapshot.repo.name(), recipe.target, key.hex().substr(0, 8));
+  return fmt::format("{}{}-{}-{}.gguf", kind, snapshot.repo.name(), recipe.target,
+                     key.hex().substr(0, 8));
 }
 
 std::string Variant::to_json() const {

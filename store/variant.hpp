@@ -35,9 +35,9 @@ std::string variant_key_text(const VariantInputs& inputs);
 /// Inputs of a build from a whole snapshot.
 VariantInputs variant_inputs(const Snapshot& snapshot, const Recipe& recipe);
 
-/// "<Name>-<TARGET>.gguf", where the snapshot has no file of that name and the recipe is the plain
-/// one of its target; else with the first 8 digits of the key, so that different bytes have
-/// different names.
+/// "<Name>-<TARGET>.gguf", of a projector "mmproj-<Name>-<TARGET>.gguf", where the snapshot has no
+/// file of that name and the recipe is the plain one of its target; else with the first 8 digits of
+/// the key, so that different bytes have different names.
 std::string variant_file_name(const Snapshot& snapshot, const Recipe& recipe,
                               const Sha256Digest& key);
 

@@ -20,6 +20,10 @@ namespace json = boost::json;
 namespace modeld::quantize {
 namespace {
 
+FamilyKind kind_of(const ConvertOptions& options) {
+  return options.mmproj ? FamilyKind::projector : FamilyKind::model;
+}
+
 /// One conversion, step by step.
 class Conversion {
 public:
@@ -32,8 +36,8 @@ public:
     facts["adapter"] = options_.adapter;
     facts["dense_modules"] = options_.dense_modules;
     facts["mistral_format"] = options_.mistral_format;
-    const FamilyKind kind = options_.mmproj ? FamilyKind::projector : FamilyKind::model;
-    MODELD_ASSIGN(config_, load_config(files_, architectures_, kind, std::move(facts)));
+    MODELD_ASSIGN(config_,
+                  load_config(files_, architectures_, kind_of(options_), std::move(facts)));
     MODELD_TRY(check_options());
     check_dense_modules();
     MODELD_TRY(open());
@@ -315,9 +319,9 @@ Result<ConvertResult> convert(const FileSet& files, const ConvertOptions& option
   return Conversion(files, options, architectures).run();
 }
 
-Result<void> check_architecture(const FileSet& files) {
+Result<void> check_architecture(const FileSet& files, const ConvertOptions& options) {
   MODELD_ASSIGN(const ArchitectureSet* architectures, ArchitectureSet::builtin());
-  MODELD_TRY(load_config(files, *architectures));
+  MODELD_TRY(load_config(files, *architectures, kind_of(options)));
   return {};
 }
 

@@ -87,9 +87,10 @@ Result<ConvertResult> convert_adapter(const FileSet& adapter, const FileSet& bas
                                       const AdapterOptions& options,
                                       const ArchitectureSet& architectures);
 
-/// Whether the configuration names a model that some family converts. Looks at config.json and the
-/// small files beside it, not at weights or the vocabulary. Errors as those of convert.
-Result<void> check_architecture(const FileSet& files);
+/// Whether the configuration names a model that some family converts, with options.mmproj one whose
+/// projector some family converts. Looks at config.json and the small files beside it, not at
+/// weights or the vocabulary. Errors as those of convert.
+Result<void> check_architecture(const FileSet& files, const ConvertOptions& options);
 
 /// One model as several, by number of tensors or bytes of tensor data, as the reference's
 /// --split-max-tensors and --split-max-size do. Zero: no limit. `empty_first`: the first part has

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <fstream>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 
 namespace modeld::test {
@@ -88,14 +87,6 @@ boost::json::object PrivateDaemon::ctl_json(const std::vector<std::string>& argu
   INFO(finished.err);
   CHECK(finished.status == status);
   return boost::json::parse(finished.out).as_object();
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw std::runtime_error("cannot read " + path.string());
-  return text.str();
 }
 
 std::string file_sha256(const std::filesystem::path& path) {

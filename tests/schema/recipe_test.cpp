@@ -40,8 +40,19 @@ TEST_CASE("Recipe::canonical tells apart all that can change a byte", "[schema][
   add([](Recipe& r) { r.leave_output_tensor = true; });
   add([](Recipe& r) { r.keep_split = true; });
   add([](Recipe& r) { r.force = true; });
+  add([](Recipe& r) { r.mmproj = true; });
   add([](Recipe& r) { r.pre = "llama-bpe"; });
   add([](Recipe& r) { r.model_name = "Other"; });
   std::sort(texts.begin(), texts.end());
   CHECK(std::adjacent_find(texts.begin(), texts.end()) == texts.end());
+}
+
+TEST_CASE("Recipe::canonical of a model is what it was before projectors", "[schema][recipe]") {
+  // Keys of variants hash it; a store is full of them.
+  Recipe recipe = *Recipe::parse_target("Q4_K_M");
+  recipe.force = true;
+  recipe.model_name = "Other";
+  CHECK(recipe.canonical() == "Q4_K_M;via=AUTO;force=1;name=5:Other");
+  recipe.mmproj = true;
+  CHECK(recipe.canonical() == "Q4_K_M;via=AUTO;force=1;name=5:Other;mmproj=1");
 }

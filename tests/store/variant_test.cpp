@@ -55,6 +55,9 @@ TEST_CASE("variant_file_name tells different bytes apart", "[store][variant]") {
   const auto key = sha("key");
   auto recipe = *Recipe::parse_target("Q4_K_M");
   CHECK(variant_file_name(model(), recipe, key) == "Name-Q4_K_M.gguf");
+  recipe.mmproj = true;
+  CHECK(variant_file_name(model(), recipe, key) == "mmproj-Name-Q4_K_M.gguf");
+  recipe.mmproj = false;
   recipe.pure = true;
   CHECK(variant_file_name(model(), recipe, key) ==
         "Name-Q4_K_M-" + key.hex().substr(0, 8) + ".gguf");
