@@ -3,6 +3,7 @@
 
 #include "daemon/weight_check.hpp"
 #include "quantize/recipe/quantize_model.hpp"
+#include "quantize/recipe/type_choice.hpp"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,20 @@ quantize::ConvertOptions convert_options(const Recipe& recipe) {
   options.force = recipe.force;
   options.mmproj = recipe.mmproj;
   return options;
+}
+
+Result<void> check_unguided(const Recipe& recipe) {
+  constexpr std::string_view k_usual = "blk.0.ffn_up.weight"; // a tensor like most
+  const TargetInfo* target = find_target(recipe.target);
+  if (target == nullptr || recipe.via.empty() ||
+      !quantize::needs_importance(k_usual, target->default_type,
+                                  static_cast<quantize::FileType>(target->file_type))) {
+    return {};
+  }
+  return fail(Errc::invalid_argument,
+              fmt::format("choosing {}: it makes no usable model without an importance matrix",
+                          recipe.target),
+              "take a type with more bits, or give a matrix to modelctl quantize --imatrix");
 }
 
 Result<ModelPlan> plan_model(const FileSet& files, Recipe recipe) {

@@ -17,6 +17,11 @@ struct ModelPlan {
 /// What a recipe asks of the converter.
 quantize::ConvertOptions convert_options(const Recipe& recipe);
 
+/// invalid_argument where the recipe's own type is of so few bits that it makes no usable model
+/// without an importance matrix: a build has none to give, and nothing has to be fetched to know
+/// it.
+Result<void> check_unguided(const Recipe& recipe);
+
 /// Converter and quantizer in a chain, as the recipe says; no weight is read yet. Where the recipe
 /// leaves it to us what lies between them, weights of 32 bits go through F32, so that nothing is
 /// lost (design section 6). The model needs `files` for as long as it lives.

@@ -6,6 +6,7 @@
 #include "daemon/download.hpp"
 #include "daemon/job_host.hpp"
 #include "daemon/log.hpp"
+#include "daemon/model_plan.hpp"
 #include "daemon/pull_report.hpp"
 #include "daemon/selection.hpp"
 #include "daemon/snapshot_worker.hpp"
@@ -111,6 +112,7 @@ public:
                     parse_selection(asked_.ref.selector, {{"mmproj", mmproj}}));
       MODELD_ASSIGN(const auto choice, choose_files(listing_, selection));
       if (choice) return fetch_choice(*choice);
+      MODELD_TRY(check_unguided(*selection.recipe));
     }
     MODELD_ASSIGN(const auto chosen, asked_.purpose.what == PullFor::itself
                                          ? choose_by_patterns()

@@ -119,6 +119,20 @@ TEST_CASE("an unsupported architecture is named, with what is supported nearby",
   CHECK_THAT(got.err, Contains("LlamoForCausalLM") && Contains("LlamaForCausalLM"));
 }
 
+TEST_CASE("a type that needs an importance matrix is refused before the weights come",
+          "[e2e][bad-input]") {
+  TestHub hub;
+  hub.add_folder("modeld/TinyVerse-4M", tiny_verse());
+  PrivateDaemon daemon(hub.endpoint());
+  const Finished got = daemon.ctl({"get", "modeld/TinyVerse-4M:IQ2_XXS"});
+  check_error(got, 2, "invalid_argument");
+  CHECK_THAT(last_line(got.err), Contains("IQ2_XXS") && Contains("importance matrix"));
+  CHECK_THAT(got.err, Contains("modelctl quantize --imatrix"));
+  for (const auto& seen : hub.requests()) {
+    CHECK(seen.request.target.find("/resolve/") == std::string::npos);
+  }
+}
+
 TEST_CASE("a truncated shard is malformed, and nothing is visible", "[e2e][bad-input]") {
   TestHub hub;
   Files files = tiny_files();
