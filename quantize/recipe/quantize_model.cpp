@@ -2,66 +2,20 @@
 #include "quantize/recipe/quantize_model.hpp"
 
 #include "quantize/kernels/row_codec.hpp"
+#include "quantize/recipe/importance_use.hpp"
 #include "quantize/recipe/layer_pruning.hpp"
 #include "quantize/recipe/model_facts.hpp"
+#include "quantize/recipe/output_metadata.hpp"
 #include "quantize/recipe/quantized_source.hpp"
 #include "quantize/recipe/type_choice.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <numeric>
 
 namespace modeld::quantize {
 namespace {
-
-constexpr std::uint32_t k_quantization_version = 2; // ggml's GGML_QNT_VERSION
-
-/// Writes a key behind all others, as the reference's writer does.
-void put_last(GgufModel& model, std::string_view key, GgufValue value) {
-  model.erase(key);
-  model.kv.push_back({std::string(key), std::move(value)});
-}
-
-/// The file type that the reference assumes where a file does not say: by the tensor type that
-/// first reaches the highest count, in the quantizer's order.
-std::uint32_t guess_file_type(const GgufModel& model, const std::vector<std::size_t>& order) {
-  std::map<TensorType, int> counts;
-  int most = 0;
-  TensorType type = TensorType::f32;
-  for (const std::size_t i : order) {
-    const int count = ++counts[model.tensors[i].type];
-    if (count > most) {
-      most = count;
-      type = model.tensors[i].type;
-    }
-  }
-  FileType guess = FileType::f32;
-  if (type == TensorType::q3_k) {
-    guess = FileType::q3_k_m;
-  } else if (type == TensorType::q4_k) {
-    guess = FileType::q4_k_m;
-  } else if (type == TensorType::q5_k) {
-    guess = FileType::q5_k_m;
-  } else if (type == TensorType::nvfp4) {
-    guess = FileType::nvfp4;
-  } else if (type != TensorType::mxfp4) { // MXFP4 counts as unknown there
-    if (const TargetInfo* target = find_target(info(type).name)) {
-      guess = static_cast<FileType>(target->file_type);
-    }
-  }
-  return static_cast<std::uint32_t>(guess) | k_file_type_guessed;
-}
-
-/// One tensor on its way to the output.
-struct Item {
-  std::size_t index; ///< in the source
-  std::string name;  ///< in the output
-  TensorDecision decision;
-  std::shared_ptr<const std::vector<float>> importance;
-};
 
 /// The work of one call; lives no longer.
 class Planner {
@@ -78,17 +32,11 @@ private:
   Result<void> choose_types();
   Result<void> check_rules();
   Result<void> check_conversions() const;
-  Result<void> attach_importance();
-  Result<void> attach_importance(Item& item, std::vector<std::string>& wrong);
-  Result<void> check_importance_values() const;
-  void note_unused_importance();
-  void write_metadata(GgufModel& model) const;
-  void write_split_keys(std::vector<GgufModel>& parts) const;
-  GgufTensor output_tensor(const Item& item) const;
-  std::uint16_t part_of(const Item& item) const;
+  MetadataFacts metadata_facts() const;
+  GgufTensor output_tensor(const PlannedTensor& item) const;
+  std::uint16_t part_of(const PlannedTensor& item) const;
 
-  const GgufTensor& from(const Item& item) const { return source_.tensors[item.index]; }
-  bool converts(const Item& item) const { return item.decision.from != item.decision.to; }
+  const GgufTensor& from(const PlannedTensor& item) const { return source_.tensors[item.index]; }
   bool dry() const { return plan_ == PlanOnly::yes; }
 
   const GgufModel& source_;
@@ -98,7 +46,7 @@ private:
   TypeOptions options_;
   std::uint32_t file_type_ = 0;
   std::vector<std::size_t> order_; ///< of the source's tensors
-  std::vector<Item> items_;
+  std::vector<PlannedTensor> items_;
   std::vector<std::string> warnings_;
 };
 
@@ -149,13 +97,14 @@ void Planner::list_items() {
     }
   }
   if (request_.recipe.keep_split) {
-    std::stable_sort(items_.begin(), items_.end(), [this](const Item& a, const Item& b) {
-      return part_of(a) != part_of(b) ? part_of(a) < part_of(b) : a.index < b.index;
-    });
+    std::stable_sort(
+        items_.begin(), items_.end(), [this](const PlannedTensor& a, const PlannedTensor& b) {
+          return part_of(a) != part_of(b) ? part_of(a) < part_of(b) : a.index < b.index;
+        });
   }
 }
 
-std::uint16_t Planner::part_of(const Item& item) const {
+std::uint16_t Planner::part_of(const PlannedTensor& item) const {
   return request_.parts.empty() || !request_.recipe.keep_split ? std::uint16_t{0}
                                                                : request_.parts[item.index];
 }
@@ -163,7 +112,7 @@ std::uint16_t Planner::part_of(const Item& item) const {
 Result<void> Planner::choose_types() {
   MODELD_ASSIGN(const ModelFacts facts, model_facts(source_, request_.overrides));
   std::vector<std::string> names;
-  for (const Item& item : items_) {
+  for (const PlannedTensor& item : items_) {
     names.push_back(item.name);
   }
   const bool tied = std::find(names.begin(), names.end(), "output.weight") == names.end();
@@ -176,7 +125,7 @@ Result<void> Planner::choose_types() {
                 "give one of --output-tensor-type and --token-embedding-type");
   }
   TypeChooser chooser(facts, options_, names);
-  for (Item& item : items_) {
+  for (PlannedTensor& item : items_) {
     GgufTensor tensor = from(item);
     tensor.name = item.name;
     tensor.source = nullptr;
@@ -203,7 +152,7 @@ Result<void> Planner::check_rules() {
                                       request_.only_copy ? "COPY" : request_.recipe.target));
       continue;
     }
-    const bool matches = std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
+    const bool matches = std::any_of(items_.begin(), items_.end(), [&](const PlannedTensor& item) {
       return std::regex_search(item.name, rule.expression);
     });
     if (!matches && !request_.recipe.force) {
@@ -218,8 +167,8 @@ Result<void> Planner::check_rules() {
 
 Result<void> Planner::check_conversions() const {
   std::string requantized;
-  for (const Item& item : items_) {
-    if (!converts(item)) continue;
+  for (const PlannedTensor& item : items_) {
+    if (!item.converts()) continue;
     const TensorDecision& d = item.decision;
     if (codec(d.to).quantize == nullptr) {
       return fail(Errc::unsupported, fmt::format("quantizing tensor '{}': {} cannot be written",
@@ -242,151 +191,22 @@ Result<void> Planner::check_conversions() const {
   return {};
 }
 
-Result<void> Planner::check_importance_values() const {
-  for (const auto& [name, weights] : request_.importance->entries) {
-    const auto bad = std::find_if(weights.begin(), weights.end(),
-                                  [](float w) { return !std::isfinite(w) || w < 0; });
-    if (bad != weights.end()) {
-      return fail(Errc::malformed,
-                  fmt::format("importance matrix '{}': entry '{}' has the value {} at {}; allowed "
-                              "are finite numbers from 0",
-                              request_.importance->file, name, *bad, bad - weights.begin()),
-                  "make the importance matrix again: it is broken");
-    }
-  }
-  return {};
+MetadataFacts Planner::metadata_facts() const {
+  MetadataFacts facts;
+  facts.file_type = file_type_;
+  if (options_.has_importance) facts.importance = request_.importance.get();
+  facts.overrides = request_.overrides;
+  if (pruning_.active()) facts.layers_left = static_cast<std::uint32_t>(pruning_.layers_left());
+  return facts;
 }
 
-Result<void> Planner::attach_importance(Item& item, std::vector<std::string>& wrong) {
-  if (!request_.importance) return {};
-  const GgufTensor& tensor = from(item);
-  const auto entry = request_.importance->entries.find(tensor.name);
-  if (entry == request_.importance->entries.end()) return {};
-  const std::uint64_t experts = tensor.ne.size() > 2 ? tensor.ne[2] : 1;
-  if (entry->second.size() == tensor.row_elements() * experts) {
-    item.importance = {request_.importance, &entry->second};
-    item.decision.weighted = true;
-    const auto zero = zero_weighted_blocks(item.decision.to, entry->second);
-    if (!zero.empty() && !request_.recipe.force) {
-      warnings_.push_back(fmt::format("importance matrix: {} blocks of '{}' have no weight above "
-                                      "zero and are quantized without",
-                                      zero.size(), item.name));
-    }
-    return {};
-  }
-  const std::string text = fmt::format("'{}' has {} weights for {} x {} columns", tensor.name,
-                                       entry->second.size(), experts, tensor.row_elements());
-  if (is_token_embedding(item.name)) {
-    warnings_.push_back("importance matrix ignored for an embedding: " + text);
-  } else {
-    wrong.push_back(text);
-  }
-  return {};
-}
-
-Result<void> Planner::attach_importance() {
-  if (request_.importance) {
-    MODELD_TRY(check_importance_values());
-  }
-  std::vector<std::string> wrong;
-  std::vector<std::string> missing;
-  for (Item& item : items_) {
-    const TensorDecision& d = item.decision;
-    if (converts(item)) {
-      MODELD_TRY(attach_importance(item, wrong));
-    }
-    const bool allowed = !request_.only_copy && is_quantizable(from(item));
-    bool needs = allowed && needs_importance(d.name, d.to, options_.file_type);
-    // Without any matrix the reference refuses even where the tensor would only be copied.
-    if (options_.has_importance) needs = needs && converts(item);
-    if (converts(item) && codec(d.to).importance_use == ImportanceUse::required) needs = true;
-    if (needs && !item.importance) {
-      item.decision.unguided_low = true;
-      missing.push_back(fmt::format("'{}' ({})", d.name, info(d.to).name));
-    }
-  }
-  if (!wrong.empty() && !dry()) {
-    return fail(Errc::invalid_argument,
-                fmt::format("importance matrix '{}' does not fit the model: {}",
-                            request_.importance->file, fmt::join(wrong, ", ")),
-                "the matrix was made for another model or by another program; --exclude-weights "
-                "leaves entries out");
-  }
-  if (!missing.empty() && !dry()) {
-    return fail(Errc::invalid_argument,
-                fmt::format("quantizing: no importance weights for {}, and so few bits make no "
-                            "usable model without",
-                            fmt::join(missing, ", ")),
-                "give --imatrix with a matrix that has these tensors, or a type with more bits");
-  }
-  note_unused_importance();
-  return {};
-}
-
-void Planner::note_unused_importance() {
-  if (!request_.importance) return;
-  std::size_t unknown = 0;
-  for (const auto& entry : request_.importance->entries) {
-    const bool known =
-        std::any_of(source_.tensors.begin(), source_.tensors.end(),
-                    [&](const GgufTensor& tensor) { return tensor.name == entry.first; });
-    unknown += known ? 0 : 1;
-  }
-  if (unknown > 0) {
-    warnings_.push_back(fmt::format("importance matrix '{}': {} of {} entries name no tensor of "
-                                    "this model",
-                                    request_.importance->file, unknown,
-                                    request_.importance->entries.size()));
-  }
-}
-
-void Planner::write_metadata(GgufModel& model) const {
-  model.kv = source_.kv;
-  put_last(model, "general.quantization_version", k_quantization_version);
-  put_last(model, "general.file_type", file_type_);
-  for (const std::string_view key : {"split.no", "split.count", "split.tensors.count"}) {
-    model.erase(key);
-  }
-  for (const GgufKv& kv : request_.overrides) {
-    put_last(model, kv.key, kv.value);
-  }
-  if (options_.has_importance) {
-    constexpr std::size_t k_text = 127; // what the reference has room for
-    const Importance& importance = *request_.importance;
-    put_last(model, "quantize.imatrix.file", importance.file.substr(0, k_text));
-    if (!importance.datasets.empty()) {
-      put_last(model, "quantize.imatrix.dataset", importance.datasets.front().substr(0, k_text));
-    }
-    put_last(model, "quantize.imatrix.entries_count",
-             static_cast<std::uint32_t>(importance.entries.size()));
-    if (importance.chunks > 0) {
-      put_last(model, "quantize.imatrix.chunks_count",
-               static_cast<std::uint32_t>(importance.chunks));
-    }
-  }
-  if (pruning_.active()) {
-    const auto& architecture = std::get<std::string>(*source_.find("general.architecture"));
-    put_last(model, architecture + ".block_count",
-             static_cast<std::uint32_t>(pruning_.layers_left()));
-  }
-}
-
-void Planner::write_split_keys(std::vector<GgufModel>& parts) const {
-  if (parts.size() < 2) return;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    put_last(parts[i], "split.no", static_cast<std::uint16_t>(i));
-    put_last(parts[i], "split.count", static_cast<std::uint16_t>(parts.size()));
-    put_last(parts[i], "split.tensors.count", static_cast<std::int32_t>(items_.size()));
-  }
-}
-
-GgufTensor Planner::output_tensor(const Item& item) const {
+GgufTensor Planner::output_tensor(const PlannedTensor& item) const {
   GgufTensor tensor = from(item);
   tensor.name = item.name;
   tensor.ne.resize(dimensions(tensor));
   GgufTensor named = from(item);
   named.name = item.name;
-  if (converts(item)) {
+  if (item.converts()) {
     tensor.source =
         quantized_source(named, item.decision.to, item.importance,
                          request_.recipe.force ? OnBadResult::reference : OnBadResult::refuse);
@@ -409,18 +229,18 @@ Result<QuantizedModel> Planner::run() {
   MODELD_TRY(choose_types());
   MODELD_TRY(check_rules());
   MODELD_TRY(check_conversions());
-  MODELD_TRY(attach_importance());
+  MODELD_TRY(attach_importance(source_, request_, options_, plan_, items_, warnings_));
 
   QuantizedModel result;
   std::size_t count = 1;
-  for (const Item& item : items_) {
+  for (const PlannedTensor& item : items_) {
     count = std::max(count, std::size_t{part_of(item)} + 1);
   }
   result.parts.resize(count);
   result.parts.front().alignment = source_.alignment; // the others have no key that would say so
-  write_metadata(result.parts.front());
-  write_split_keys(result.parts);
-  for (const Item& item : items_) {
+  write_metadata(result.parts.front(), source_, metadata_facts());
+  write_split_keys(result.parts, items_.size());
+  for (const PlannedTensor& item : items_) {
     result.parts[part_of(item)].tensors.push_back(output_tensor(item));
     result.decisions.push_back(item.decision);
   }
