@@ -5,7 +5,8 @@
 
 #include <string_view>
 
-// From the text of one file of schema/architectures/ to its rules. The only place that knows TOML.
+// From the text of one file of schema/architectures/ to its rules. This and what it is made of
+// (rule_reader.hpp, read_*.hpp) are the only places that know TOML.
 
 namespace modeld::quantize {
 
