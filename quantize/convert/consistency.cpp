@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize/convert/consistency.hpp"
 
-#include "quantize/convert/low_rank.hpp"
+#include "quantize/convert/source_tensor.hpp"
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

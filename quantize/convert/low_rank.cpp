@@ -216,20 +216,4 @@ Result<SourcePtr> concat_parts(std::span<const SourcePtr> parts, std::int64_t ax
   return low_rank(a[0], std::move(left));
 }
 
-Result<bool> equal_tensors(const SourceTensor& a, const SourceTensor& b) {
-  if (a.shape() != b.shape() || a.type() != b.type()) return false;
-  constexpr std::uint64_t k_some = 65536;
-  const std::uint64_t width = info(a.type()).bytes;
-  std::vector<std::byte> left(k_some * width);
-  std::vector<std::byte> right(k_some * width);
-  for (std::uint64_t done = 0; done < a.elements(); done += k_some) {
-    const std::uint64_t count = std::min(k_some, a.elements() - done);
-    MODELD_TRY(a.read(done, count, left.data()));
-    MODELD_TRY(b.read(done, count, right.data()));
-    const auto end = left.begin() + static_cast<std::ptrdiff_t>(count * width);
-    if (!std::equal(left.begin(), end, right.begin())) return false;
-  }
-  return true;
-}
-
 } // namespace modeld::quantize

@@ -58,7 +58,4 @@ Result<SourcePtr> low_rank_multiply_rows(const LowRank& pair, std::vector<float>
 Result<SourcePtr> stack_parts(std::span<const SourcePtr> parts);
 Result<SourcePtr> concat_parts(std::span<const SourcePtr> parts, std::int64_t axis);
 
-/// Whether two tensors hold the same bytes.
-Result<bool> equal_tensors(const SourceTensor& a, const SourceTensor& b);
-
 } // namespace modeld::quantize

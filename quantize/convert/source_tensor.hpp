@@ -81,6 +81,8 @@ Result<void> read_f32(const SourceTensor& tensor, std::uint64_t first, std::uint
 void to_f32(ElementType type, const std::byte* in, std::uint64_t count, float* out);
 /// Elements as whole numbers; unsupported for floating-point types.
 Result<std::vector<std::int64_t>> read_integers(const SourceTensor& tensor);
+/// Whether two tensors hold the same bytes.
+Result<bool> equal_tensors(const SourceTensor& a, const SourceTensor& b);
 
 /// Bytes that lie in memory already; they must outlive the tensor.
 SourcePtr memory_tensor(ElementType type, Shape shape, const std::byte* data);
