@@ -59,7 +59,7 @@ bool cancelled(const WriteOptions& options) {
 }
 
 tl::unexpected<Error> cancelled_error() {
-  return fail(Errc::cancelled, "writing a GGUF file: cancelled");
+  return fail(Errc::cancelled, "writing a GGUF file: interrupted, nothing of it is kept");
 }
 
 /// Fills `out` with the slab's rows, a few at a time.
