@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command line that is wrong names the word, and the nearest that would be right.
 #include "tests/e2e/private_daemon.hpp"
+#include "tests/hub/test_hub.hpp"
 
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
@@ -92,4 +93,36 @@ TEST_CASE("what is neither a file nor a snapshot is told in one sentence", "[e2e
   CHECK(asked.status == 3);
   CHECK_THAT(last_line(asked.err), Contains("no such file or folder, and no such snapshot"));
   CHECK_THAT(asked.err, Contains("modelctl ls shows what is here"));
+}
+
+TEST_CASE("what was pulled is named by its repository", "[e2e][usage]") {
+  TestHub hub;
+  hub.add_folder("modeld/TinyVerse-4M", tiny_verse());
+  PrivateDaemon daemon(hub.endpoint());
+  REQUIRE(daemon.ctl({"pull", "modeld/TinyVerse-4M"}).status == 0);
+  CHECK_THAT(daemon.ctl({"estimate", "modeld/TinyVerse-4M"}).out,
+             StartsWith("TinyVerse 4M: llama"));
+  CHECK_THAT(daemon.ctl({"audit", "modeld/TinyVerse-4M"}).out, Contains("38 tensors"));
+  CHECK_THAT(daemon.ctl({"show", "modeld/TinyVerse-4M"}).out, Contains(" in 9 files"));
+
+  const std::string to = (daemon.dir() / "view").string();
+  REQUIRE(daemon.ctl({"link", "modeld/TinyVerse-4M", "--to", to}).status == 0);
+  const Finished unlinked = daemon.ctl({"unlink", "modeld/TinyVerse-4M"});
+  CHECK(unlinked.status == 0);
+  CHECK_THAT(unlinked.err, Contains("unlinking"));
+
+  const Finished both = daemon.ctl({"--json", "export", "modeld/TinyVerse-4M", "-o", "-"});
+  CHECK(both.status == 2);
+  CHECK(boost::json::parse(both.out).as_object().contains("error"));
+}
+
+TEST_CASE("results and messages that go to one place stay in order", "[e2e][usage]") {
+  const std::string ctl = MODELCTL_PROGRAM;
+  const Finished checked =
+      run({"sh", "-c", "'" + ctl + "' check -a '" + tiny_verse().string() + "' 2>&1"});
+  CHECK(checked.status == 0);
+  CHECK_THAT(last_line(checked.out), Contains("files: 0 rejected, 0 with warnings"));
+  const Finished full = run({"sh", "-c", "'" + ctl + "' --help >/dev/full"});
+  CHECK(full.status == 1);
+  CHECK_THAT(last_line(full.err), Contains("did not arrive") && EndsWith("[io]"));
 }
