@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 // The decision. What is known is in collect_facts, the removal in collect_run.
@@ -42,16 +41,14 @@ struct DigestHash {
     return value;
   }
 };
-template <class Value>
-using ByDigest = std::unordered_map<Sha256Digest, Value, DigestHash>;
 
 /// A blob may have ten thousand owners; a few of them say enough.
 constexpr std::size_t k_named_owners = 3;
 
-/// A snapshot or a variant, and the blobs that it names.
+/// A snapshot or a variant, and the blobs that it names, by their place in CollectFacts::blobs.
 struct Owner {
   CollectItem item;
-  std::vector<Sha256Digest> blobs;
+  std::vector<std::size_t> blobs;
   UnixTime used = 0;
   bool rebuildable = false;
 };
@@ -59,15 +56,19 @@ struct Owner {
 class Planner {
 public:
   Planner(const CollectFacts& facts, const CollectOptions& options)
-      : facts_(facts), options_(options) {}
+      : facts_(facts), options_(options), blobs_(facts.blobs.size()) {}
 
   CollectPlan plan() {
+    gather_blobs();
     gather_owners();
     count_owners();
     drop_unused();
     drop_for_targets();
+    plan_.items.reserve(owners_.size() + blobs_.size() + facts_.partials.size() +
+                        facts_.strays.size());
+    name_owners();
     for (Owner& owner : owners_) {
-      plan_.items.push_back(owner.item);
+      plan_.items.push_back(std::move(owner.item));
     }
     decide_blobs();
     decide_files();
@@ -76,6 +77,32 @@ public:
   }
 
 private:
+  /// What the decision needs to know of a blob.
+  struct Blob {
+    const CollectFacts::User* user = nullptr;
+    std::size_t owners = 0; ///< that stay, as far as is decided
+    std::size_t named = 0;  ///< of these, how many `owner_names` has
+    std::string owner_names;
+    bool dropped = false;
+  };
+
+  void gather_blobs() {
+    places_.reserve(facts_.blobs.size());
+    for (std::size_t i = 0; i < facts_.blobs.size(); ++i) {
+      places_.emplace(facts_.blobs[i].info.sha256, i);
+      total_ += size_of(i);
+    }
+    for (const auto& [digest, user] : facts_.users) {
+      const auto at = places_.find(digest);
+      if (at != places_.end()) blobs_[at->second].user = &user;
+    }
+  }
+
+  std::uint64_t size_of(std::size_t blob) const {
+    const BlobRow& row = facts_.blobs[blob];
+    return row.damaged ? 0 : row.info.size;
+  }
+
   void gather_owners() {
     owners_.reserve(facts_.snapshots.size() + facts_.variants.size());
     for (const auto& [info, blobs] : facts_.snapshots) {
@@ -88,7 +115,7 @@ private:
                    Reason::wanted,
                    {},
                    false},
-                  distinct(blobs),
+                  places_of(blobs),
                   std::max(info.used, info.added),
                   false};
       if (const auto pin = facts_.pin_of(info.repo, info.commit)) {
@@ -108,7 +135,7 @@ private:
                    Reason::wanted,
                    {},
                    false},
-                  {variant.result},
+                  places_of({variant.result}),
                   std::max(facts_.used(variant.result), variant.added),
                   facts_.has_snapshot(variant.repo, variant.commit)};
       if (const auto pin = facts_.pin_of(variant)) {
@@ -127,8 +154,8 @@ private:
 
   /// Something that one of its blobs is used for keeps the whole.
   void keep_if_used(Owner& owner) const {
-    for (const Sha256Digest& blob : owner.blobs) {
-      const auto* user = facts_.user_of(blob);
+    for (const std::size_t blob : owner.blobs) {
+      const auto* user = blobs_[blob].user;
       if (user == nullptr || may_go_open(user->reason)) continue;
       return keep(owner, user->reason, user->who);
     }
@@ -139,32 +166,33 @@ private:
   }
 
   void count_owners() {
-    owners_of_.reserve(facts_.blobs.size());
-    size_of_.reserve(facts_.blobs.size());
     for (const Owner& owner : owners_) {
-      for (const Sha256Digest& blob : owner.blobs) {
-        ++owners_of_[blob];
+      for (const std::size_t blob : owner.blobs) {
+        ++blobs_[blob].owners;
       }
-    }
-    for (const BlobRow& blob : facts_.blobs) {
-      size_of_[blob.info.sha256] = blob.damaged ? 0 : blob.info.size;
-      total_ += blob.damaged ? 0 : blob.info.size;
     }
   }
 
-  static std::vector<Sha256Digest> distinct(std::vector<Sha256Digest> blobs) {
-    std::sort(blobs.begin(), blobs.end());
-    blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
-    return blobs;
+  /// Each place once.
+  std::vector<std::size_t> places_of(const std::vector<Sha256Digest>& digests) const {
+    std::vector<std::size_t> places;
+    places.reserve(digests.size());
+    for (const Sha256Digest& digest : digests) {
+      const auto at = places_.find(digest);
+      if (at != places_.end()) places.push_back(at->second);
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    return places;
   }
 
   void drop(Owner& owner, Reason reason, std::string detail) {
     owner.item.reason = reason;
     owner.item.detail = std::move(detail);
-    for (const Sha256Digest& blob : owner.blobs) {
-      if (--owners_of_[blob] > 0) continue;
-      owner.item.bytes += size_of_[blob];
-      dropped_.insert(blob);
+    for (const std::size_t blob : owner.blobs) {
+      if (--blobs_[blob].owners > 0) continue;
+      owner.item.bytes += size_of(blob);
+      blobs_[blob].dropped = true;
     }
     total_ -= owner.item.bytes;
     won_by_targets_ += owner.item.bytes;
@@ -202,24 +230,31 @@ private:
   }
 
   void decide_blobs() {
-    const auto names = owner_names();
-    for (const BlobRow& blob : facts_.blobs) {
-      const Sha256Digest& digest = blob.info.sha256;
-      CollectItem item{
-          Kind::blob,      digest.hex(), digest, {}, {}, blob.damaged ? 0 : blob.info.size,
-          Reason::unnamed, {},           false};
-      const auto* user = facts_.user_of(digest);
-      const auto owner = names.find(digest);
-      if (owner != names.end()) {
+    for (std::size_t i = 0; i < blobs_.size(); ++i) {
+      const BlobRow& row = facts_.blobs[i];
+      Blob& blob = blobs_[i];
+      CollectItem item{Kind::blob,
+                       row.info.sha256.hex(),
+                       row.info.sha256,
+                       {},
+                       {},
+                       size_of(i),
+                       Reason::unnamed,
+                       {},
+                       false};
+      if (blob.owners > 0) {
         item.reason = Reason::listed;
-        item.detail = owner->second;
-      } else if (user != nullptr && !may_go_open(user->reason)) {
-        item.reason = user->reason;
-        item.detail = user->who;
-      } else if (!dropped_.contains(digest) && is_young(blob)) {
+        item.detail = std::move(blob.owner_names);
+        if (blob.owners > blob.named) {
+          item.detail += " and " + std::to_string(blob.owners - blob.named) + " more";
+        }
+      } else if (blob.user != nullptr && !may_go_open(blob.user->reason)) {
+        item.reason = blob.user->reason;
+        item.detail = blob.user->who;
+      } else if (!blob.dropped && is_young(row)) {
         item.reason = Reason::young;
       }
-      if (item.goes()) item.open = user != nullptr && user->reason == Reason::open;
+      if (item.goes()) item.open = blob.user != nullptr && blob.user->reason == Reason::open;
       add(std::move(item));
     }
   }
@@ -228,32 +263,17 @@ private:
     return blob.mtime_ns / 1'000'000'000 > facts_.now - options_.grace;
   }
 
-  /// For each blob that stays by name: who names it, and who else.
-  ByDigest<std::string> owner_names() const {
-    struct Named {
-      std::string text;
-      std::size_t count = 0;
-    };
-    ByDigest<Named> found;
-    found.reserve(facts_.blobs.size());
+  /// For each blob that stays by name: who names it.
+  void name_owners() {
     for (const Owner& owner : owners_) {
       if (owner.item.goes()) continue;
-      for (const Sha256Digest& blob : owner.blobs) {
-        Named& named = found[blob];
-        if (++named.count > k_named_owners) continue;
-        if (!named.text.empty()) named.text += ", ";
-        named.text += owner.item.name;
+      for (const std::size_t place : owner.blobs) {
+        Blob& blob = blobs_[place];
+        if (blob.named == k_named_owners) continue;
+        if (blob.named++ > 0) blob.owner_names += ", ";
+        blob.owner_names += owner.item.name;
       }
     }
-    ByDigest<std::string> names;
-    names.reserve(found.size());
-    for (auto& [blob, named] : found) {
-      if (named.count > k_named_owners) {
-        named.text += " and " + std::to_string(named.count - k_named_owners) + " more";
-      }
-      names.emplace(blob, std::move(named.text));
-    }
-    return names;
   }
 
   void decide_files() {
@@ -287,9 +307,8 @@ private:
   const CollectOptions& options_;
   CollectPlan plan_;
   std::vector<Owner> owners_;
-  ByDigest<int> owners_of_;
-  ByDigest<std::uint64_t> size_of_;
-  std::unordered_set<Sha256Digest, DigestHash> dropped_;
+  std::vector<Blob> blobs_; ///< beside CollectFacts::blobs
+  std::unordered_map<Sha256Digest, std::size_t, DigestHash> places_;
   std::uint64_t total_ = 0;
   std::uint64_t won_by_targets_ = 0;
 };

@@ -8,9 +8,13 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
+#include <array>
+#include <unordered_set>
 
 namespace modeld::store {
 namespace {
@@ -47,17 +51,20 @@ Result<void> read_index(Store::State& s, CollectFacts& facts) {
   MODELD_ASSIGN(auto txn, index->begin());
   MODELD_ASSIGN(facts.blobs, index->list_blobs());
   MODELD_ASSIGN(auto snapshots, index->list_snapshots());
-  MODELD_ASSIGN(const auto files, index->list_files());
+  MODELD_ASSIGN(auto files, index->list_snapshot_blobs());
   auto file = files.begin();
   for (SnapshotInfo& info : snapshots) {
     std::vector<Sha256Digest> blobs;
-    for (; file != files.end() && file->repo == info.repo && file->commit == info.commit; ++file) {
-      blobs.push_back(file->digest);
+    if (file != files.end() && file->repo == info.repo && file->commit == info.commit) {
+      blobs = std::move(file++->blobs);
     }
     facts.snapshots.emplace_back(std::move(info), std::move(blobs));
   }
   MODELD_ASSIGN(facts.variants, index->list_variants());
-  MODELD_ASSIGN(facts.pins, index->list_pins());
+  MODELD_ASSIGN(const auto pins, index->list_pins());
+  for (const Pin& pin : pins) {
+    facts.pins[{pin.repo, pin.commit}].push_back(pin);
+  }
   MODELD_ASSIGN(const auto uses, index->list_uses());
   facts.uses.insert(uses.begin(), uses.end());
   MODELD_ASSIGN(const auto jobs, index->list_job_blobs());
@@ -85,21 +92,46 @@ Result<void> read_leases(Store& store, CollectFacts& facts) {
   return {};
 }
 
-void read_open_files(const Disk& disk, CollectFacts& facts) {
-  std::map<Inode, Sha256Digest> blobs;
-  std::set<Inode> inodes;
-  for (const BlobRow& blob : facts.blobs) {
-    struct stat info {};
-    const std::string path = layout::blob(blob.info.sha256);
-    if (fstatat(disk.fd(), path.c_str(), &info, 0) != 0) continue;
-    const Inode inode{info.st_dev, info.st_ino};
-    blobs.emplace(inode, blob.info.sha256);
-    inodes.insert(inode);
+/// A file's number by stat; 0 where it is gone.
+Inode inode_of(const Disk& disk, const std::string& path) {
+  struct stat info {};
+  if (fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return {info.st_dev, info.st_ino};
+}
+
+/// Where the number in a folder's entry is that of the file; layered file systems may differ.
+bool folders_tell_numbers(const Disk& disk) {
+  struct statfs info {};
+  if (fstatfs(disk.fd(), &info) != 0) return false;
+  constexpr std::array<std::uint32_t, 5> k_plain{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+                                                 BTRFS_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC};
+  const auto type = static_cast<std::uint32_t>(info.f_type);
+  return std::find(k_plain.begin(), k_plain.end(), type) != k_plain.end();
+}
+
+/// `numbers` are those of the blobs' files, where known.
+void read_open_files(const Disk& disk, CollectFacts& facts, std::vector<ino_t> numbers) {
+  numbers.resize(facts.blobs.size());
+  const bool known = folders_tell_numbers(disk);
+  std::unordered_set<ino_t> wanted;
+  wanted.reserve(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!known || numbers[i] == 0) {
+      numbers[i] = inode_of(disk, layout::blob(facts.blobs[i].info.sha256)).number;
+    }
+    wanted.insert(numbers[i]);
   }
-  const OpenFiles open = find_open_files(inodes);
+  const OpenFiles open = find_open_files(wanted);
   facts.unseen = open.unseen;
+  std::unordered_set<ino_t> opened;
   for (const auto& [inode, users] : open.users) {
-    add_user(facts, blobs.at(inode), Reason::open, describe(users));
+    opened.insert(inode.number);
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!opened.contains(numbers[i])) continue;
+    const Sha256Digest& digest = facts.blobs[i].info.sha256;
+    const auto users = open.users.find(inode_of(disk, layout::blob(digest)));
+    if (users != open.users.end()) add_user(facts, digest, Reason::open, describe(users->second));
   }
 }
 
@@ -134,30 +166,41 @@ Result<void> read_files(Store::State& s, CollectFacts& facts) {
     });
     facts.partials.push_back(std::move(file));
   }
-  // By digest, as list_blobs() gives them.
-  const auto is_known = [&facts](const std::string& name) {
-    const auto digest = Sha256Digest::parse(name);
-    if (!digest) return false;
-    const auto at = std::lower_bound(
-        facts.blobs.begin(), facts.blobs.end(), *digest,
-        [](const BlobRow& row, const Sha256Digest& wanted) { return row.info.sha256 < wanted; });
-    return at != facts.blobs.end() && at->info.sha256 == *digest;
-  };
+  return read_quarantine(s, facts);
+}
+
+/// Files under blobs/ that no row knows, and the numbers of those that one does.
+Result<std::vector<ino_t>> read_blob_files(Store::State& s, CollectFacts& facts) {
+  std::vector<ino_t> numbers(facts.blobs.size());
   MODELD_ASSIGN(const auto folders, s.disk.list(layout::k_blobs));
   for (const FolderEntry& folder : folders) {
     if (!folder.folder) continue;
     const std::string path = fmt::format("{}/{}", layout::k_blobs, folder.name);
     MODELD_ASSIGN(const auto files, s.disk.list(path));
     for (const FolderEntry& file : files) {
-      if (is_known(file.name)) continue;
-      MODELD_ASSIGN(auto stray, look_at(s.disk, path + '/' + file.name));
-      facts.strays.push_back(std::move(stray));
+      const auto row = facts.row_of(file.name);
+      if (row) {
+        numbers[*row] = file.inode;
+      } else {
+        MODELD_ASSIGN(auto stray, look_at(s.disk, path + '/' + file.name));
+        facts.strays.push_back(std::move(stray));
+      }
     }
   }
-  return read_quarantine(s, facts);
+  return numbers;
 }
 
 } // namespace
+
+std::optional<std::size_t> CollectFacts::row_of(std::string_view name) const {
+  const auto digest = Sha256Digest::parse(name);
+  if (!digest) return std::nullopt;
+  const auto at = std::lower_bound(
+      blobs.begin(), blobs.end(), *digest,
+      [](const BlobRow& row, const Sha256Digest& wanted) { return row.info.sha256 < wanted; });
+  if (at == blobs.end() || at->info.sha256 != *digest) return std::nullopt;
+  return static_cast<std::size_t>(at - blobs.begin());
+}
 
 const CollectFacts::User* CollectFacts::user_of(const Sha256Digest& digest) const {
   const auto at = users.find(digest);
@@ -179,18 +222,17 @@ bool CollectFacts::has_snapshot(const RepoId& repo, const GitOid& commit) const 
 }
 
 std::optional<std::string> CollectFacts::pin_of(const RepoId& repo, const GitOid& commit) const {
-  const auto at = std::find_if(pins.begin(), pins.end(), [&](const Pin& pin) {
-    return pin.repo == repo && pin.commit == commit;
-  });
-  return at == pins.end() ? std::nullopt : std::optional(at->name);
+  const auto at = pins.find({repo, commit});
+  return at == pins.end() ? std::nullopt : std::optional(at->second.front().name);
 }
 
 std::optional<std::string> CollectFacts::pin_of(const Variant& variant) const {
-  const auto at = std::find_if(pins.begin(), pins.end(), [&](const Pin& pin) {
-    return pin.repo == variant.repo && pin.commit == variant.commit &&
-           std::binary_search(pin.recipes.begin(), pin.recipes.end(), variant.recipe);
+  const auto all = pins.find({variant.repo, variant.commit});
+  if (all == pins.end()) return std::nullopt;
+  const auto at = std::find_if(all->second.begin(), all->second.end(), [&variant](const Pin& pin) {
+    return std::binary_search(pin.recipes.begin(), pin.recipes.end(), variant.recipe);
   });
-  return at == pins.end() ? std::nullopt : std::optional(at->name);
+  return at == all->second.end() ? std::nullopt : std::optional(at->name);
 }
 
 Result<std::vector<std::string>> users_of(Store& store, const std::vector<Sha256Digest>& digests) {
@@ -199,7 +241,7 @@ Result<std::vector<std::string>> users_of(Store& store, const std::vector<Sha256
     facts.blobs.push_back({{digest, 0, std::nullopt}, 0, false});
   }
   MODELD_TRY(read_leases(store, facts));
-  read_open_files(store.internals().disk, facts);
+  read_open_files(store.internals().disk, facts, {});
   std::vector<std::string> users;
   for (const Sha256Digest& digest : digests) {
     if (const auto* user = facts.user_of(digest)) users.push_back(user->who);
@@ -221,7 +263,8 @@ Result<CollectFacts> gather_facts(Store& store) {
   MODELD_TRY(read_leases(store, facts));
   MODELD_TRY(read_index(s, facts));
   MODELD_TRY(read_files(s, facts));
-  read_open_files(s.disk, facts);
+  MODELD_ASSIGN(auto numbers, read_blob_files(s, facts));
+  read_open_files(s.disk, facts, std::move(numbers));
   return facts;
 }
 

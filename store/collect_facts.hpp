@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,12 +35,14 @@ struct CollectFacts {
   std::vector<BlobRow> blobs;
   std::vector<std::pair<SnapshotInfo, std::vector<Sha256Digest>>> snapshots;
   std::vector<Variant> variants;
-  std::vector<Pin> pins;
+  std::map<std::pair<RepoId, GitOid>, std::vector<Pin>> pins; ///< each list by name
   std::map<Sha256Digest, User> users;
   std::map<Sha256Digest, UnixTime> uses;
   std::vector<StrayFile> partials;
   std::vector<StrayFile> strays;
 
+  /// Where the blob with this name is in `blobs`, which are sorted.
+  std::optional<std::size_t> row_of(std::string_view name) const;
   const User* user_of(const Sha256Digest& digest) const;
   UnixTime used(const Sha256Digest& digest) const;
   bool has_snapshot(const RepoId& repo, const GitOid& commit) const;

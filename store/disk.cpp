@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 
 namespace modeld::store {
 namespace {
@@ -30,6 +32,13 @@ int uninterrupted(Call call) {
     if (errno != EINTR) return errno;
   }
   return 0;
+}
+
+/// For file systems whose folders do not tell.
+unsigned char type_of(int folder, const char* name) {
+  struct stat info {};
+  if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return DT_UNKNOWN;
+  return static_cast<unsigned char>(IFTODT(info.st_mode));
 }
 
 } // namespace
@@ -113,16 +122,23 @@ Result<std::uint64_t> Disk::size_of(const std::string& path) const {
 }
 
 Result<std::vector<FolderEntry>> Disk::list(const std::string& path) const {
-  std::error_code ec;
-  std::filesystem::directory_iterator at(absolute(path), ec);
+  const int fd = openat(fd_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(fd < 0 ? nullptr : fdopendir(fd), closedir);
   std::vector<FolderEntry> entries;
-  for (; !ec && at != std::filesystem::directory_iterator(); at.increment(ec)) {
-    // Both come from the folder's entry itself, without another look at the disk.
-    const bool link = at->is_symlink(ec);
-    const bool folder = !link && at->is_directory(ec);
-    entries.push_back({at->path().filename().string(), folder, link});
+  // Kind and number come from the folder's entry itself, without another look at the disk.
+  while (folder != nullptr) {
+    errno = 0;
+    const dirent* entry = readdir(folder.get());
+    if (entry == nullptr) break;
+    const std::string_view name(entry->d_name);
+    if (name == "." || name == "..") continue;
+    const unsigned char type =
+        entry->d_type != DT_UNKNOWN ? entry->d_type : type_of(fd, entry->d_name);
+    entries.push_back({std::string(name), type == DT_DIR, type == DT_LNK, entry->d_ino});
   }
-  if (ec) return fail(from_errno(ec.value(), fmt::format("listing '{}'", absolute(path))));
+  if (errno != 0 || folder == nullptr) {
+    return fail(from_errno(errno, fmt::format("listing '{}'", absolute(path))));
+  }
   std::sort(entries.begin(), entries.end(),
             [](const FolderEntry& a, const FolderEntry& b) { return a.name < b.name; });
   return entries;

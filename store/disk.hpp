@@ -4,6 +4,8 @@
 #include "schema/result.hpp"
 #include "store/fd.hpp"
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -60,6 +62,7 @@ struct FolderEntry {
   std::string name;
   bool folder = false;
   bool link = false;
+  ino_t inode = 0; ///< as the folder says; some layered file systems say another than stat does
 };
 
 /// The one door to the disk for everything that changes it: relative paths below one folder that is

@@ -248,12 +248,21 @@ Result<void> Index::correct_sums(const RepoId& repo, const GitOid& commit) {
       .run();
 }
 
-Result<std::vector<Index::FileRow>> Index::list_files() {
+Result<std::vector<Index::SnapshotBlobs>> Index::list_snapshot_blobs() {
   auto query = db_.query("SELECT repo, commit_id, digest FROM snapshot_files "
                          "ORDER BY repo, commit_id, path");
-  return read_all(query, [](const Query& row) {
-    return FileRow{RepoId{row.text(0)}, row.digest<GitOid>(1), {}, row.digest<Sha256Digest>(2)};
-  });
+  std::vector<SnapshotBlobs> snapshots;
+  for (;;) {
+    MODELD_ASSIGN(const bool row, query.step());
+    if (!row) return snapshots;
+    const std::string_view repo = query.text_view(0);
+    const auto commit = query.digest<GitOid>(1);
+    if (snapshots.empty() || snapshots.back().commit != commit ||
+        snapshots.back().repo.text != repo) {
+      snapshots.push_back({RepoId{std::string(repo)}, commit, {}});
+    }
+    snapshots.back().blobs.push_back(query.digest<Sha256Digest>(2));
+  }
 }
 
 Result<std::vector<Index::FileRow>> Index::files_of(const Sha256Digest& digest) {

@@ -94,10 +94,15 @@ public:
   struct FileRow {
     RepoId repo;
     GitOid commit;
-    std::string path; ///< of files_of() only
+    std::string path;
     Sha256Digest digest;
   };
-  Result<std::vector<FileRow>> list_files(); ///< of all snapshots, by repository and commit
+  struct SnapshotBlobs {
+    RepoId repo;
+    GitOid commit;
+    std::vector<Sha256Digest> blobs; ///< of its files, by path
+  };
+  Result<std::vector<SnapshotBlobs>> list_snapshot_blobs(); ///< by repository and commit
   Result<std::vector<FileRow>> files_of(const Sha256Digest& digest);
   Result<std::vector<Sha256Digest>> variants_of(const Sha256Digest& result); ///< keys
   /// Whether a snapshot, a variant, an unfinished job or a lease names the blob.

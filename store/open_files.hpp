@@ -6,8 +6,8 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace modeld::store {
@@ -32,7 +32,9 @@ struct OpenFiles {
   std::uint64_t unseen = 0;                     ///< processes that we may not look into
 };
 
-/// Which live processes have these files open or mapped, as far as /proc shows it to us.
-OpenFiles find_open_files(const std::set<Inode>& files);
+/// Which live processes have files with these numbers open or mapped, as far as /proc shows it to
+/// us. Numbers alone, because a caller with a hundred thousand files need not look at each: the
+/// answer names the few whole inodes that are to be compared.
+OpenFiles find_open_files(const std::unordered_set<ino_t>& numbers);
 
 } // namespace modeld::store

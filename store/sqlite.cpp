@@ -133,7 +133,7 @@ std::int64_t Query::integer(int column) const {
   return sqlite3_column_int64(handle(), column);
 }
 
-std::string Query::text(int column) const {
+std::string_view Query::text_view(int column) const {
   const void* data = sqlite3_column_blob(handle(), column);
   const int size = sqlite3_column_bytes(handle(), column);
   if (data == nullptr || size <= 0) return {};
@@ -154,7 +154,9 @@ Result<Db> Db::open(const std::filesystem::path& file, Access access, DiskWatche
   const int code = sqlite3_open_v2(file.c_str(), &handle, flags, nullptr);
   Db db(handle, watcher);
   const std::string doing = fmt::format("opening the index '{}'", file.string());
-  if (code != SQLITE_OK) return fail(from_sqlite(handle, code, doing));
+  if (code != SQLITE_OK) {
+    return fail(from_sqlite(handle, code, doing).with_hint(k_rebuild_hint));
+  }
   sqlite3_busy_timeout(handle, k_busy_timeout_ms);
   const char* settings = access == Access::read_only
                              ? "PRAGMA query_only=ON"

@@ -66,7 +66,8 @@ public:
   bool is_null(int column) const;
   std::int64_t integer(int column) const;
   std::uint64_t size(int column) const { return static_cast<std::uint64_t>(integer(column)); }
-  std::string text(int column) const;
+  std::string text(int column) const { return std::string(text_view(column)); }
+  std::string_view text_view(int column) const; ///< good until the next step
   /// A digest column; the schema checks its length.
   template <class Digest>
   Digest digest(int column) const {

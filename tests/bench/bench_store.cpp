@@ -5,18 +5,22 @@
 
 #include <fmt/format.h>
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 // The store's speed: a stream through an ingest against SHA-256 alone; a large store's start, list
 // and collection plan; look-ups of a built variant from many threads.
 //   bench_store [FOLDER] [SNAPSHOTS]    FOLDER: where to make the stores; default /dev/shm
+//   bench_store --make ROOT SNAPSHOTS   only makes the large store, and leaves it there
 
 using namespace modeld;
 using namespace modeld::store;
@@ -27,6 +31,12 @@ namespace {
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 template <class T>
@@ -143,20 +153,24 @@ void bench_lookups(const Store& store, const Variant& variant) {
               static_cast<double>(all.size()) / wall, k_clients);
 }
 
-void bench_large(const fs::path& folder, unsigned snapshots) {
+/// The variant that is built in it.
+Variant make_large(const fs::path& root, unsigned snapshots) {
   constexpr unsigned k_files = 10;
   Variant variant;
-  auto start = Clock::now();
-  {
-    const auto store = open_store(folder / "large");
-    for (unsigned i = 0; i < snapshots; ++i) {
-      const auto snapshot = fill_snapshot(*store, i, k_files);
-      if (i == snapshots / 2) variant = build(*store, snapshot);
-    }
+  const auto start = Clock::now();
+  const auto store = open_store(root);
+  for (unsigned i = 0; i < snapshots; ++i) {
+    const auto snapshot = fill_snapshot(*store, i, k_files);
+    if (i == snapshots / 2) variant = build(*store, snapshot);
   }
   std::printf("%u blobs, %u snapshots made in %.1f s\n", snapshots * k_files, snapshots,
               seconds_since(start));
-  start = Clock::now();
+  return variant;
+}
+
+void bench_large(const fs::path& folder, unsigned snapshots) {
+  const Variant variant = make_large(folder / "large", snapshots);
+  auto start = Clock::now();
   const auto store = open_store(folder / "large");
   std::printf("start                        %8.1f ms\n", seconds_since(start) * 1e3);
   start = Clock::now();
@@ -165,10 +179,15 @@ void bench_large(const fs::path& folder, unsigned snapshots) {
   CollectOptions options;
   options.grace = 0;
   options.size_target = 1000;
-  start = Clock::now();
-  const auto plan = must(plan_collection(*store, options));
-  std::printf("plan of a collection         %8.1f ms, %zu items\n", seconds_since(start) * 1e3,
-              plan.items.size());
+  for (const bool keeps : {false, true}) {
+    if (keeps) options.size_target.reset();
+    start = Clock::now();
+    const double processor = processor_seconds();
+    const auto plan = must(plan_collection(*store, options));
+    std::printf("plan that %s   %8.1f ms, %8.1f ms of processor time, %zu items\n",
+                keeps ? "keeps all    " : "takes nearly all", seconds_since(start) * 1e3,
+                (processor_seconds() - processor) * 1e3, plan.items.size());
+  }
   constexpr unsigned k_asks = 10'000;
   start = Clock::now();
   for (unsigned i = 0; i < k_asks; ++i) {
@@ -182,6 +201,10 @@ void bench_large(const fs::path& folder, unsigned snapshots) {
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string_view(argv[1]) == "--make") {
+    make_large(argv[2], static_cast<unsigned>(std::atoi(argv[3])));
+    return 0;
+  }
   std::string name = std::string(argc > 1 ? argv[1] : "/dev/shm") + "/modeld-bench-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
     std::fprintf(stderr, "error: cannot make '%s'\n", name.c_str());

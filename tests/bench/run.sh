@@ -20,6 +20,9 @@ for program in "$bin"/bench_*; do
       "$here/bench_fetch.sh" "$(dirname "$bin")" "${MODELD_BENCH_MIB:-512}"
       "$here/bench_hf.sh" "$(dirname "$bin")" "${MODELD_BENCH_MIB:-512}" ;;
     bench_clients) "$here/bench_clients.sh" "$bin" ;;
+    bench_store)
+      "$program"
+      "$here/bench_large.sh" "$bin" ;;
     *) "$program" ;;
   esac
 done
