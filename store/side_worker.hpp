@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <thread>
 
@@ -24,14 +23,15 @@ public:
   void wait();
 
 private:
+  enum class State { idle, busy, ending };
+
   void run();
+  /// Until there is something to do, or the end.
+  State next(bool soon) const;
 
   Work work_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::span<const std::byte> bytes_;
-  bool busy_ = false;
-  bool ending_ = false;
+  std::span<const std::byte> bytes_; ///< the owner's while idle, the thread's while busy
+  std::atomic<State> state_{State::idle};
   std::thread thread_;
 };
 
