@@ -118,9 +118,12 @@ object rebuild_json(const store::RebuildReport& report) {
 
 Result<object> run_fsck(Services& services, Job& job) {
   object answer;
+  store::FsckReport saved;
   MODELD_ASSIGN(const bool rebuild, optional_flag(job.detail(), "rebuild"));
   if (rebuild) {
     job.begin_phase("rebuilding");
+    // An index that cannot be read has nothing to save.
+    if (auto done = store::save_records(services.store)) saved = *std::move(done);
     MODELD_ASSIGN(const auto report, store::rebuild_open_index(services.store));
     answer["rebuilt"] = rebuild_json(report);
   }
@@ -128,7 +131,8 @@ Result<object> run_fsck(Services& services, Job& job) {
   MODELD_ASSIGN(options.repair, optional_flag(job.detail(), "repair"));
   MODELD_ASSIGN(options.deep, optional_flag(job.detail(), "deep"));
   job.begin_phase("checking");
-  MODELD_ASSIGN(const auto report, store::fsck(services.store, options, &job.progress()));
+  MODELD_ASSIGN(auto report, store::fsck(services.store, options, &job.progress()));
+  report.findings.insert(report.findings.begin(), saved.findings.begin(), saved.findings.end());
   array findings;
   for (const store::FsckFinding& finding : report.findings) {
     if (findings.size() == k_most_items) break;

@@ -72,14 +72,16 @@ void add_gauges(Services& services, const Server& server) {
   });
 }
 
-Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config, bool rebuild_index) {
+Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
+                                                 const StoreRepair& repair) {
   store::StoreOptions options;
   options.min_free = config.min_free;
   options.reserve_file = config.reserve_file;
   options.max_bytes = config.max_bytes;
   options.blob_mode = static_cast<std::uint32_t>(config.blob_mode);
   options.folder_mode = static_cast<std::uint32_t>(config.folder_mode);
-  options.rebuild_index = rebuild_index;
+  options.rebuild_index = repair.rebuild_index;
+  options.restore_marker = repair.restore_marker;
   std::istringstream roots(config.shared_roots);
   for (std::string root; std::getline(roots, root, ':');) {
     if (!root.empty()) options.shared_roots.emplace_back(root);
@@ -114,14 +116,17 @@ void stop_jobs(JobEngine& jobs, const Config& config) {
 
 } // namespace
 
-Result<void> run_daemon(const Config& config, bool rebuild_index) {
+Result<void> run_daemon(const Config& config, const StoreRepair& repair) {
   set_log_level(config.log.level);
   const sigset_t signals = block_signals();
   // The socket first: clients that come while the store opens wait instead of failing.
   MODELD_ASSIGN(auto socket,
                 ListeningSocket::open(config.server.socket,
                                       static_cast<unsigned>(config.server.socket_mode)));
-  MODELD_ASSIGN(const auto store, open_store(config.store, rebuild_index));
+  MODELD_ASSIGN(const auto store, open_store(config.store, repair));
+  for (const std::string& sentence : store->mended()) {
+    log_warning("opening store '{}': {}", config.store.root, sentence);
+  }
   StoreJobRecords records(*store);
   JobEngine jobs(records, {config.jobs.max_unfinished, config.jobs.keep_finished});
   Metrics metrics;

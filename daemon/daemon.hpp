@@ -6,8 +6,13 @@
 
 namespace modeld::daemon {
 
+/// What is made again before the store opens, where it is lost (store::StoreOptions).
+struct StoreRepair {
+  bool rebuild_index = false;
+  bool restore_marker = false;
+};
+
 /// Runs the daemon until SIGTERM or SIGINT. Blocks these signals for the whole process.
-/// With `rebuild_index` the store's index is made again from its manifests first.
-Result<void> run_daemon(const Config& config, bool rebuild_index = false);
+Result<void> run_daemon(const Config& config, const StoreRepair& repair = {});
 
 } // namespace modeld::daemon

@@ -26,7 +26,7 @@ struct Options {
   std::string config_file;
   bool foreground = false;
   bool print_config = false;
-  bool rebuild_index = false;
+  StoreRepair repair;
 };
 
 Result<void> run(Options& options) {
@@ -39,7 +39,7 @@ Result<void> run(Options& options) {
   }
   // A wrong MODELD_KERNEL is told before anything starts.
   if (const auto& kernel = quantize::kernel_in_use(); !kernel) return fail(kernel.error());
-  return run_daemon(config, options.rebuild_index);
+  return run_daemon(config, options.repair);
 }
 
 int report(const Error& error) {
@@ -60,8 +60,10 @@ int main(int argc, char** argv) {
   app.add_option("--config", options.config_file, "Configuration file")->envname("MODELD_CONFIG");
   app.add_flag("--foreground", options.foreground,
                "Stay in the foreground; modeld always does, a service manager puts it behind");
-  app.add_flag("--rebuild-index", options.rebuild_index,
+  app.add_flag("--rebuild-index", options.repair.rebuild_index,
                "Make a new index of the store out of its manifests first");
+  app.add_flag("--restore-marker", options.repair.restore_marker,
+               "Write modeld.id again where it is lost and the rest of the folder is a store's");
   app.add_flag("--print-config", options.print_config,
                "Print the configuration with a comment for each setting, and end");
   try {

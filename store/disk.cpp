@@ -84,13 +84,22 @@ Result<void> Disk::change(DiskEvent event, std::string_view doing, Call call) co
 }
 
 Result<Fd> Disk::open_read(const std::string& path) const {
-  Fd file(openat(fd_.get(), path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return fail(from_errno(errno, fmt::format("opening '{}'", absolute(path))));
-  return file;
+  // Nothing of ours is a symbolic link, and a pipe must not keep us waiting for a writer.
+  Fd file(openat(fd_.get(), path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file) return file;
+  if (errno == ELOOP) {
+    return fail(Errc::io, fmt::format("opening '{}': it is a symbolic link", absolute(path)));
+  }
+  return fail(from_errno(errno, fmt::format("opening '{}'", absolute(path))));
 }
 
 Result<std::string> Disk::read_text(const std::string& path, std::uint64_t limit) const {
   MODELD_ASSIGN(const auto file, open_read(path));
+  struct stat info {};
+  if (fstat(file.get(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return fail(Errc::io, fmt::format("reading '{}': it is {}", absolute(path),
+                                      S_ISDIR(info.st_mode) ? "a folder" : "no regular file"));
+  }
   std::string text;
   std::array<char, 1U << 16> part{};
   for (;;) {
@@ -197,6 +206,18 @@ Result<void> Disk::sync_folder(const std::string& path) const {
 Result<void> Disk::set_mode(const Fd& file, const std::string& path, std::uint32_t mode) const {
   return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the mode of",
                 [&] { return fchmod(file.get(), mode); });
+}
+
+Result<void> Disk::set_mode(const std::string& path, std::uint32_t mode) const {
+  return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the mode of",
+                [&] { return fchmodat(fd_.get(), path.c_str(), mode, 0); });
+}
+
+Result<void> Disk::set_time(const std::string& path, std::int64_t seconds) const {
+  const std::array<timespec, 2> times{timespec{0, UTIME_OMIT}, timespec{seconds, 0}};
+  return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the time of", [&] {
+    return utimensat(fd_.get(), path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+  });
 }
 
 Result<void> Disk::truncate(const Fd& file, const std::string& path, std::uint64_t size) const {

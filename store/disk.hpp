@@ -80,7 +80,7 @@ public:
   void set_folder_mode(std::uint32_t mode) { folder_mode_ = mode; }
 
   // ---- reading
-  Result<Fd> open_read(const std::string& path) const;
+  Result<Fd> open_read(const std::string& path) const; ///< io for a symbolic link
   Result<std::string> read_text(const std::string& path, std::uint64_t limit) const;
   bool exists(const std::string& path) const;
   /// Size of a regular file; not_found, or io where it is something else.
@@ -96,6 +96,8 @@ public:
   Result<void> sync(const Fd& file, const std::string& path) const;
   Result<void> sync_folder(const std::string& path) const;
   Result<void> set_mode(const Fd& file, const std::string& path, std::uint32_t mode) const;
+  Result<void> set_mode(const std::string& path, std::uint32_t mode) const;
+  Result<void> set_time(const std::string& path, std::int64_t seconds) const; ///< of last change
   Result<void> truncate(const Fd& file, const std::string& path, std::uint64_t size) const;
   Result<void> allocate(const Fd& file, const std::string& path, std::uint64_t size) const;
   /// Shares the blocks of another file (FICLONE); unsupported where the file system cannot.

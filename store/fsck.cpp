@@ -3,6 +3,7 @@
 
 #include "store/fsck_run.hpp"
 #include "store/layout.hpp"
+#include "store/manifests.hpp"
 
 #include <fmt/format.h>
 
@@ -46,6 +47,12 @@ constexpr std::array k_rules{
     FsckRule{"FS-32", "the marker is missing or another store's"},
     FsckRule{"FS-33", "a file shown to another program is gone, leads nowhere or was changed"},
     FsckRule{"FS-34", "the record of a link is missing, unreadable or has no row"},
+    FsckRule{"FS-35", "a blob is damaged or lost, and waits for a repair"},
+    FsckRule{"FS-36", "a blob cannot be read"},
+    FsckRule{"FS-37", "what helps to repair a blob is unreadable, wrong, or of no blob"},
+    FsckRule{"FS-38", "a folder of the store is missing, unreadable, or something else"},
+    FsckRule{"FS-39", "the record of a standing link cannot be read"},
+    FsckRule{"FS-40", "the space that is kept for a full disk is missing or too small"},
 };
 
 } // namespace
@@ -63,12 +70,14 @@ Result<FsckReport> FsckRun::run() {
   const std::lock_guard manifests(state_.manifests);
   const Changed changed(state_);
   MODELD_TRY(check_root());
+  check_folders();
   MODELD_TRY(check_blobs());
   MODELD_TRY(check_snapshots());
   MODELD_TRY(check_variants());
   MODELD_TRY(check_views());
   MODELD_TRY(check_names());
   MODELD_TRY(check_links());
+  check_standing();
   return std::move(report_);
 }
 
@@ -97,6 +106,15 @@ Result<void> FsckRun::set_aside(const std::string& path) {
 }
 
 Result<void> FsckRun::write_manifest(const std::string& path, const std::string& text) {
+  // What is no folder above it, or no file in its place, cannot be replaced and may hold something.
+  for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    const FolderEntry entry{folder, false, true};
+    if (state_.disk.exists(folder) && !leads_to_folder(state_.disk, folder, entry)) {
+      MODELD_TRY(set_aside(folder));
+    }
+  }
+  if (state_.disk.exists(path) && !state_.disk.size_of(path)) MODELD_TRY(set_aside(path));
   MODELD_TRY(state_.disk.make_folders(folder_of(path)));
   return state_.disk.replace_file(path, text, 0644);
 }

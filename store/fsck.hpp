@@ -45,4 +45,9 @@ struct FsckReport {
 /// changes meanwhile is left alone. Repair never deletes bytes: what is wrong goes to quarantine/.
 Result<FsckReport> fsck(Store& store, const FsckOptions& options, Progress* progress);
 
+/// Before an index is given up for one made out of the records: records that are missing or cannot
+/// be read are written again from its rows, and told as findings. Other rows and records stay as
+/// they are.
+Result<FsckReport> save_records(Store& store);
+
 } // namespace modeld::store

@@ -13,6 +13,24 @@
 
 namespace modeld::store {
 
+/// What shows a blob that is lost or damaged, and links to such a file: a finding about the blob
+/// says it already, and they come back with it.
+std::set<std::string> FsckRun::waiting_files(const LinkRecord& record) const {
+  namespace fs = std::filesystem;
+  std::set<std::string> waiting;
+  for (const LinkedFile& file : record.files) {
+    if (file.blob && !has_blob(*file.blob)) waiting.insert(file.path);
+  }
+  for (const LinkedFile& file : record.files) {
+    if (file.blob || file.form != LinkForm::symlink || waiting.empty()) continue;
+    std::error_code ec;
+    const fs::path target = fs::read_symlink(file.path, ec);
+    const auto leads_to = (fs::path(file.path).parent_path() / target).lexically_normal();
+    if (!ec && waiting.contains(leads_to.string())) waiting.insert(file.path);
+  }
+  return waiting;
+}
+
 Result<void> FsckRun::check_links() {
   MODELD_ASSIGN(const auto records, read_link_records(state_.disk));
   MODELD_TRY(check_link_records(records));
@@ -20,11 +38,13 @@ Result<void> FsckRun::check_links() {
     MODELD_TRY(check_cancel());
     const auto root = Disk::open(record.root, state_.disk.watcher());
     if (!root) {
-      found("FS-33", record.root, root.error().message);
+      found("FS-33", record.root, root.error().message, "modelctl unlink forgets it");
       continue;
     }
     const ShownFiles files(store_, *root);
+    const auto waiting = waiting_files(record);
     for (const LinkedFile& file : record.files) {
+      if (waiting.contains(file.path)) continue;
       const std::string wrong = files.problem(file);
       if (wrong.empty()) continue;
       const bool mendable = file.blob && (wrong == "it is gone" || wrong == "a dead link");
@@ -65,7 +85,7 @@ Result<void> FsckRun::check_link_records(const std::vector<LinkRecord>& records)
           });
   }
   if (!state_.disk.exists(layout::k_links)) return {};
-  MODELD_ASSIGN(const auto paths, list_manifests(state_.disk, layout::k_links, 0));
+  const auto paths = files_below(layout::k_links, 0);
   for (const std::string& path : paths) {
     const bool has_row = std::any_of(rows.begin(), rows.end(), [&path](const LinkRecord& row) {
       return layout::link_manifest(row.id) == path;

@@ -38,7 +38,11 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
   if (!snapshot) return {};
   const std::string path = layout::snapshot_manifest(info.repo, info.commit);
   const std::string text = snapshot->to_json();
-  const Fix rewrite = [&] { return write_manifest(path, text); };
+  // Its time is when the snapshot came, for an index that is made again.
+  const Fix rewrite = [&]() -> Result<void> {
+    MODELD_TRY(write_manifest(path, text));
+    return state_.disk.set_time(path, info.added);
+  };
   const auto found_text = state_.disk.read_text(path, k_max_manifest);
   if (!found_text) {
     found("FS-10", path, found_text.error().message, "written again from the index", rewrite);
@@ -54,14 +58,18 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
   if (info.files != snapshot->files.size() || info.bytes != snapshot->bytes() ||
       info.damaged != damaged) {
     found("FS-31", path,
-          fmt::format("the index says {} files, {} bytes; there are {} and {}", info.files,
-                      info.bytes, snapshot->files.size(), snapshot->bytes()),
+          fmt::format("the index says {} files, {} bytes, {}; there are {} and {}, {}", info.files,
+                      info.bytes, info.damaged ? "damaged" : "sound", snapshot->files.size(),
+                      snapshot->bytes(), damaged ? "damaged" : "sound"),
           "corrected", [&] {
             return change_rows(
                 [&](Index& index) { return index.correct_sums(info.repo, info.commit); });
           });
   }
-  if (!damaged && !plain_view_complete(state_.disk, *snapshot)) {
+  // Without a blob there is nothing to show; that is a finding of its own.
+  const bool whole = std::all_of(snapshot->files.begin(), snapshot->files.end(),
+                                 [&](const SnapshotFile& file) { return has_blob(file.sha256); });
+  if (whole && !plain_view_complete(state_.disk, *snapshot)) {
     found("FS-16", layout::view(info.repo, info.commit), "incomplete", "made again",
           [&] { return make_view(*snapshot); });
   }
@@ -98,12 +106,11 @@ void FsckRun::check_newer_manifest(const std::string& path, const Snapshot& row,
 }
 
 Result<void> FsckRun::check_snapshot_files() {
-  MODELD_ASSIGN(const auto paths, list_manifests(state_.disk, layout::k_snapshots, 2));
-  for (const std::string& path : paths) {
+  for (const std::string& path : files_below(layout::k_snapshots, 2)) {
     MODELD_TRY(check_cancel());
     if (path.ends_with("/repo.json")) continue;
     if (!path.ends_with(".json")) {
-      found("FS-29", path, "not one of ours");
+      found("FS-29", path, "not one of ours: nothing here reads or removes it");
       continue;
     }
     MODELD_TRY(check_snapshot_manifest(path));
@@ -145,7 +152,9 @@ Result<void> FsckRun::check_snapshot_manifest(const std::string& path) {
   const auto missing = std::find_if(snapshot->files.begin(), snapshot->files.end(),
                                     [&](const SnapshotFile& f) { return !has_blob(f.sha256); });
   if (missing != snapshot->files.end()) {
-    found("FS-14", path, fmt::format("no row, and '{}' is not here", missing->path));
+    found("FS-14", path, fmt::format("no row, and '{}' is not here", missing->path),
+          fmt::format("modelctl pull {}@{} fetches what is missing", snapshot->repo.text,
+                      snapshot->commit.hex()));
     return {};
   }
   found("FS-13", path, "no row; all its files are here", "row written", [&]() -> Result<void> {
@@ -159,8 +168,7 @@ Result<void> FsckRun::check_snapshot_manifest(const std::string& path) {
 // ---- variants
 
 Result<void> FsckRun::check_variants() {
-  MODELD_ASSIGN(const auto paths, list_manifests(state_.disk, layout::k_variants, 0));
-  for (const std::string& path : paths) {
+  for (const std::string& path : files_below(layout::k_variants, 0)) {
     MODELD_TRY(check_cancel());
     MODELD_TRY(check_variant_manifest(path));
   }
@@ -200,7 +208,7 @@ Result<void> FsckRun::check_variant_manifest(const std::string& path) {
   const auto key = name.ends_with(".json") ? Sha256Digest::parse(name.substr(0, name.size() - 5))
                                            : fail(Errc::malformed, "no digest");
   if (!key) {
-    found("FS-29", path, "not one of ours");
+    found("FS-29", path, "not one of ours: nothing here reads or removes it");
     return {};
   }
   {
@@ -230,9 +238,27 @@ Result<void> FsckRun::check_variant_manifest(const std::string& path) {
 
 // ---- views
 
+std::vector<std::string> FsckRun::view_folders() {
+  std::vector<std::string> folders{layout::k_views};
+  for (int depth = 0; depth < 3; ++depth) {
+    std::vector<std::string> below;
+    for (const std::string& folder : folders) {
+      for (const FolderEntry& entry : entries(folder)) {
+        const std::string path = folder + '/' + entry.name;
+        if (leads_to_folder(state_.disk, path, entry)) {
+          below.push_back(path);
+        } else {
+          found("FS-17", path, "not a folder that we made");
+        }
+      }
+    }
+    folders = std::move(below);
+  }
+  return folders;
+}
+
 Result<void> FsckRun::check_views() {
-  MODELD_ASSIGN(const auto paths, list_folders(state_.disk, layout::k_views, 3));
-  for (const std::string& path : paths) {
+  for (const std::string& path : view_folders()) {
     MODELD_TRY(check_cancel());
     const auto commit = GitOid::parse(path.substr(path.rfind('/') + 1));
     const auto repo =

@@ -8,7 +8,9 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace modeld::store {
 
@@ -19,6 +21,8 @@ public:
       : store_(store), state_(store.internals()), options_(options), progress_(progress) {}
 
   Result<FsckReport> run();
+  /// See fsck.hpp; fsck_records.cpp.
+  Result<FsckReport> save_records();
 
 private:
   using Fix = std::function<Result<void>()>;
@@ -39,8 +43,29 @@ private:
   Result<void> check_blob_file(const Sha256Digest& digest, const std::string& path);
   Result<void> check_content(const BlobRow& row, const std::string& path);
   Result<void> adopt_blob(const Sha256Digest& digest, const std::string& path);
-  Result<void> check_lost(const BlobRow& row);
+  Result<void> check_doubtful(const BlobRow& row, const std::string& path, std::uint64_t size);
+  Result<void> correct_row(const Sha256Digest& digest);
+  Fix move_out(const Sha256Digest& digest, const std::string& cause);
   bool has_blob(const Sha256Digest& digest) const;
+
+  // fsck_records.cpp
+  void save_record(std::string_view id, const std::string& path, const std::string& problem,
+                   const std::string& text, std::optional<UnixTime> time = std::nullopt);
+
+  // fsck_lost.cpp
+  Result<void> check_damaged();
+  Result<void> check_lost_blob(const BlobRow& row);
+  Result<void> reload_row(const Sha256Digest& digest);
+
+  // fsck_folders.cpp
+  void check_folders();
+  void check_folder(const std::string& path, int depth, std::string_view suffix);
+  void check_pieces();
+  void check_standing();
+  /// What a folder holds; nothing where it cannot be listed, which is a finding.
+  std::vector<FolderEntry> entries(const std::string& path);
+  /// Paths of files so many folders below, as list_manifests() gives them.
+  std::vector<std::string> files_below(const std::string& top, int depth);
 
   // fsck_manifests.cpp
   Result<void> check_snapshots();
@@ -51,6 +76,7 @@ private:
   Result<void> check_snapshot_files();
   Result<bool> is_listed(const std::string& path);
   Result<void> check_snapshot_manifest(const std::string& path);
+  std::vector<std::string> view_folders();
   Result<void> check_views();
   Result<void> check_view(const RepoId& repo, const GitOid& commit, const std::string& path);
   Result<void> check_variants();
@@ -60,11 +86,14 @@ private:
   // fsck_names.cpp
   Result<void> check_names();
   Result<void> check_repos();
+  Result<void> check_strange_repo(const std::string& path, const std::string& wrong);
   Result<void> check_pins();
   Result<void> check_root();
+  void check_reserve();
 
   // fsck_links.cpp
   Result<void> check_links();
+  std::set<std::string> waiting_files(const LinkRecord& record) const;
   Result<void> check_link_records(const std::vector<LinkRecord>& records);
 
   Store& store_;
@@ -72,6 +101,7 @@ private:
   const FsckOptions& options_;
   Progress* progress_;
   FsckReport report_;
+  std::set<std::string> bad_folders_;    ///< a finding each, once
   std::map<Sha256Digest, BlobRow> rows_; ///< of blobs, as they are now
 };
 

@@ -123,6 +123,12 @@ Result<void> Index::delete_blob(const Sha256Digest& digest) {
 Result<void> Index::set_damaged(const Sha256Digest& digest, bool damaged) {
   MODELD_TRY(
       db_.query("UPDATE blobs SET damaged = ? WHERE digest = ?").bind(damaged, digest).run());
+  // As an index that is made again has it: nobody can learn either from bytes that are not here.
+  if (damaged) {
+    MODELD_TRY(db_.query("UPDATE blobs SET git_oid = NULL, mtime_ns = 0 WHERE digest = ?")
+                   .bind(digest)
+                   .run());
+  }
   return db_
       .query("UPDATE snapshots SET damaged = EXISTS (SELECT 1 FROM snapshot_files f JOIN blobs b "
              "ON b.digest = f.digest WHERE f.repo = snapshots.repo AND f.commit_id = "

@@ -20,6 +20,9 @@ Result<Pin> pin_from_json(std::string_view text);
 /// modeld.id
 std::string marker_text(const std::string& id);
 
+/// A folder, or a symbolic link to one: somebody may have moved a part to another disk.
+bool leads_to_folder(const Disk& disk, const std::string& path, const FolderEntry& entry);
+
 /// Files `depth` folders below `top`, sorted; paths are relative to the disk's root.
 Result<std::vector<std::string>> list_manifests(const Disk& disk, const std::string& top,
                                                 int depth);

@@ -42,9 +42,8 @@ private:
     for (const std::string& path : paths) {
       const auto digest = Sha256Digest::parse(path.substr(path.rfind('/') + 1));
       if (!digest || layout::blob(*digest) != path || !disk_.size_of(path)) continue;
-      auto row = read_blob_row(disk_, *digest);
-      if (!row && row.error().code != Errc::corrupt) return fail(std::move(row).error());
-      // Wrong bytes get their row with whatever names them, as damaged.
+      // Wrong and unreadable bytes get their row with whatever names them, as damaged.
+      const auto row = read_blob_row(disk_, *digest);
       if (row) MODELD_TRY(index_.put_blob(*row));
     }
     return {};
@@ -60,13 +59,14 @@ private:
   Result<void> add_snapshots_and_repos() {
     MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_snapshots, 2));
     for (const std::string& path : paths) {
-      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
+      const auto text = disk_.read_text(path, k_max_manifest);
+      if (!text) continue; // fsck says it
       if (path.ends_with("/repo.json")) {
-        const auto repo = RepoRow::from_json(text);
+        const auto repo = RepoRow::from_json(*text);
         if (repo && layout::repo_manifest(repo->repo) == path) MODELD_TRY(index_.put_repo(*repo));
         continue;
       }
-      const auto snapshot = Snapshot::from_json(text);
+      const auto snapshot = Snapshot::from_json(*text);
       if (!snapshot || layout::snapshot_manifest(snapshot->repo, snapshot->commit) != path)
         continue;
       bool damaged = false;
@@ -84,8 +84,9 @@ private:
   Result<void> add_variants() {
     MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_variants, 0));
     for (const std::string& path : paths) {
-      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
-      const auto variant = Variant::from_json(text);
+      const auto text = disk_.read_text(path, k_max_manifest);
+      if (!text) continue; // fsck says it
+      const auto variant = Variant::from_json(*text);
       if (!variant || layout::variant_manifest(variant->key) != path) continue;
       MODELD_TRY(need_blob(variant->result, variant->size));
       MODELD_TRY(index_.put_variant(*variant));
@@ -96,8 +97,9 @@ private:
   Result<void> add_pins() {
     MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_pins, 0));
     for (const std::string& path : paths) {
-      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
-      const auto pin = pin_from_json(text);
+      const auto text = disk_.read_text(path, k_max_manifest);
+      if (!text) continue; // fsck says it
+      const auto pin = pin_from_json(*text);
       if (!pin || layout::pin_manifest(pin->name) != path) continue;
       MODELD_ASSIGN(const auto snapshot, index_.snapshot_info(pin->repo, pin->commit));
       if (snapshot) MODELD_TRY(index_.put_pin(*pin));
@@ -109,8 +111,9 @@ private:
     if (!disk_.exists(layout::k_links)) return {};
     MODELD_ASSIGN(const auto paths, list_manifests(disk_, layout::k_links, 0));
     for (const std::string& path : paths) {
-      MODELD_ASSIGN(const auto text, disk_.read_text(path, k_max_manifest));
-      const auto link = LinkRecord::from_json(text);
+      const auto text = disk_.read_text(path, k_max_manifest);
+      if (!text) continue; // fsck says it
+      const auto link = LinkRecord::from_json(*text);
       if (!link || layout::link_manifest(link->id) != path) continue;
       for (const LinkedFile& file : link->files) {
         if (file.blob) MODELD_TRY(need_blob(*file.blob, 0));
@@ -171,6 +174,9 @@ Result<void> replace_index(const Disk& disk) {
   // The old log belongs to the old file; what is in it is given up with that.
   MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-wal"));
   MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-shm"));
+  if (disk.exists(k_old_index) && !disk.size_of(k_old_index)) {
+    MODELD_TRY(disk.remove_tree(k_old_index)); // a folder that once was in the index's place
+  }
   if (disk.exists(layout::k_index)) MODELD_TRY(disk.rename(layout::k_index, k_old_index));
   MODELD_TRY(disk.rename(k_new_index, layout::k_index));
   return disk.sync_folder(".");

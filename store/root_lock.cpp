@@ -8,8 +8,10 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -73,6 +75,16 @@ tl::unexpected<Error> taken(const Disk& disk, const ProcessIdentity& owner, std:
   return fail(std::move(error).with_detail("pid", std::to_string(owner.pid)));
 }
 
+Result<Fd> open_lock(const Disk& disk) {
+  const std::string path = (disk.root() / layout::k_lock).string();
+  struct stat info {};
+  if (fstatat(disk.fd(), layout::k_lock, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      !S_ISREG(info.st_mode)) {
+    return fail(Errc::io, fmt::format("locking store: '{}' is no regular file", path));
+  }
+  return disk.open_write(layout::k_lock, 0644);
+}
+
 } // namespace
 
 OwnerVerdict judge_owner(const ProcessIdentity& owner, const ProcessIdentity& self,
@@ -89,11 +101,16 @@ OwnerVerdict judge_owner(const ProcessIdentity& owner, const ProcessIdentity& se
 }
 
 Result<RootLock> RootLock::take(const Disk& disk) {
-  MODELD_ASSIGN(auto file, disk.open_write(layout::k_lock, 0644));
+  auto opened = open_lock(disk);
+  if (!opened) {
+    return fail(std::move(opened).error().with_hint(
+        fmt::format("where no modeld runs, remove '{}'", (disk.root() / layout::k_lock).string())));
+  }
+  Fd file = *std::move(opened);
   const bool locked = flock(file.get(), LOCK_EX | LOCK_NB) == 0;
   const int lock_error = errno;
-  MODELD_ASSIGN(const auto record, disk.read_text(layout::k_lock, k_max_record));
   // A record that cannot be read is one that a crash cut short: its writer is gone.
+  const std::string record = disk.read_text(layout::k_lock, k_max_record).value_or("?");
   const auto owner = from_record(record);
   if (!locked && lock_error == EWOULDBLOCK) {
     return taken(disk, owner ? *owner : ProcessIdentity{},

@@ -59,6 +59,7 @@ struct Store::State {
   RootLock lock;
   std::string id;
   StoreOptions options;
+  std::vector<std::string> mended; ///< while it was opened
 
   /// The index is SQLite's own lock domain: its short disk writes happen under the guard. Reading
   /// has a connection of its own, so that a look-up never waits for a commit.
@@ -100,6 +101,7 @@ std::string random_id();
 Result<void> check_name(std::string_view name, std::string_view what);
 /// Seconds of a file's last change; 0 where it is gone.
 UnixTime time_of(const Disk& disk, const std::string& path);
+std::int64_t nanoseconds(const timespec& time);
 std::int64_t mtime_ns_of(const Disk& disk, const std::string& path);
 
 } // namespace modeld::store

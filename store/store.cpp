@@ -45,14 +45,25 @@ bool is_no_content(const Disk& disk, const FolderEntry& entry) {
   return record && (record->empty() || record->front() == '{');
 }
 
+constexpr const char* k_restore_hint =
+    "if this folder is the store, modeld --restore-marker writes the marker again";
+
+/// Whether what is there beside the marker is a store's.
+bool looks_like_store(const Disk& disk) {
+  const auto blobs = disk.list(layout::k_blobs);
+  return blobs && (disk.size_of(layout::k_index) || disk.list(layout::k_snapshots));
+}
+
 Result<std::string> parse_marker(const std::string& text, const fs::path& root) {
   const auto end = text.find('\n');
   const std::string_view head = std::string_view(text).substr(0, end);
   const auto id_at = text.find("\nid ");
   const auto id_end = text.find('\n', id_at == std::string::npos ? id_at : id_at + 1);
   if (!head.starts_with(k_marker_head) || id_end == std::string::npos) {
-    return fail(Errc::corrupt, fmt::format("opening store '{}': '{}' is not a store's marker",
-                                           root.string(), layout::k_marker));
+    return fail(Errc::corrupt,
+                fmt::format("opening store '{}': '{}' is damaged: not a store's marker",
+                            root.string(), layout::k_marker),
+                k_restore_hint);
   }
   const auto version = head.substr(k_marker_head.size());
   if (version != k_marker_version) {
@@ -71,15 +82,22 @@ Result<std::string> parse_marker(const std::string& text, const fs::path& root) 
 
 /// The store's id, where there is a marker; nothing for a folder that may become a store.
 Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOptions& options) {
+  const bool restore = options.restore_marker && looks_like_store(disk);
   if (disk.exists(layout::k_marker)) {
-    MODELD_ASSIGN(const auto text, disk.read_text(layout::k_marker, k_max_marker));
-    MODELD_ASSIGN(auto id, parse_marker(text, disk.root()));
-    if (!options.expected_id.empty() && id != options.expected_id) {
-      return fail(Errc::conflict, fmt::format("opening store '{}': its id is {}, expected {}",
-                                              disk.root().string(), id, options.expected_id));
+    const auto text = disk.read_text(layout::k_marker, k_max_marker);
+    auto id = text ? parse_marker(*text, disk.root()) : fail(text.error());
+    if (!id && restore && id.error().code != Errc::unsupported) return std::nullopt;
+    if (!id && id.error().hint.empty()) {
+      return fail(std::move(id).error().with_hint(k_restore_hint));
     }
-    return id;
+    MODELD_TRY(id);
+    if (!options.expected_id.empty() && *id != options.expected_id) {
+      return fail(Errc::conflict, fmt::format("opening store '{}': its id is {}, expected {}",
+                                              disk.root().string(), *id, options.expected_id));
+    }
+    return *std::move(id);
   }
+  if (restore) return std::nullopt;
   MODELD_ASSIGN(const auto entries, disk.list("."));
   const auto foreign = std::find_if_not(entries.begin(), entries.end(), [&](const auto& entry) {
     return is_no_content(disk, entry);
@@ -88,7 +106,9 @@ Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOpti
     return fail(Errc::conflict,
                 fmt::format("opening store '{}': it has content ('{}') but no {}",
                             disk.root().string(), foreign->name, layout::k_marker),
-                "give an empty folder, or mount the store that belongs there");
+                looks_like_store(disk)
+                    ? std::string(k_restore_hint)
+                    : "give an empty folder, or mount the store that belongs there");
   }
   if (options.create == StoreOptions::Create::never || !options.expected_id.empty()) {
     return fail(Errc::not_found,
@@ -143,6 +163,11 @@ Result<void> sweep(const Disk& disk) {
 Result<void> write_marker(const Disk& disk, const std::string& id) {
   const std::string text = marker_text(id);
   MODELD_TRY(disk.unlink(k_new_marker));
+  if (disk.exists(layout::k_marker) && !disk.size_of(layout::k_marker)) {
+    MODELD_TRY(disk.make_folders(layout::k_quarantine));
+    MODELD_TRY(disk.rename(layout::k_marker, fmt::format("{}/{}.{}", layout::k_quarantine,
+                                                         layout::k_marker, id.substr(0, 8))));
+  }
   MODELD_ASSIGN(const auto file, disk.create(k_new_marker, 0644));
   MODELD_TRY(disk.write(file, k_new_marker, std::as_bytes(std::span(text)), 0));
   MODELD_TRY(disk.sync(file, k_new_marker));
@@ -163,6 +188,18 @@ void fill_reserve(const Disk& disk, std::uint64_t size) {
       !disk.allocate(*file, layout::k_reserve, size)) {
     [[maybe_unused]] const auto ignored = disk.unlink(layout::k_reserve);
   }
+}
+
+/// An index that is not there, beside content that it should know.
+bool index_is_lost(const Disk& disk) {
+  if (const auto size = disk.size_of(layout::k_index); size && *size > 0) return false;
+  if (disk.exists(layout::k_index) && !disk.size_of(layout::k_index)) return false; // no file: told
+  for (const char* folder : {layout::k_blobs, layout::k_variants, layout::k_pins}) {
+    const auto entries = disk.list(folder);
+    if (!entries || !entries->empty()) return true;
+  }
+  const auto snapshots = list_manifests(disk, layout::k_snapshots, 2);
+  return !snapshots || !snapshots->empty();
 }
 
 Result<void> check_integrity(Index& index) {
@@ -202,10 +239,14 @@ Result<void> check_name(std::string_view name, std::string_view what) {
                           what, name, k_max_name));
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 std::int64_t mtime_ns_of(const Disk& disk, const std::string& path) {
   struct stat info {};
   if (fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return 0;
-  return std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return nanoseconds(info.st_mtim);
 }
 
 UnixTime time_of(const Disk& disk, const std::string& path) {
@@ -230,13 +271,21 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   MODELD_TRY(read_marker(disk, options));
   MODELD_ASSIGN(auto lock, RootLock::take(disk));
   MODELD_ASSIGN(auto id, read_marker(disk, options));
+  std::vector<std::string> mended;
   if (!id) {
     id = random_id();
     MODELD_TRY(write_marker(disk, *id));
+    if (options.restore_marker) mended.push_back("the marker was lost: made again, id " + *id);
   }
   MODELD_TRY(make_folders(disk));
   MODELD_TRY(sweep(disk));
-  if (options.rebuild_index) MODELD_TRY(rebuild_index(disk));
+  if (index_is_lost(disk)) {
+    // An empty index would make strays of everything that is here.
+    MODELD_TRY(rebuild_index(disk));
+    mended.emplace_back("the index was lost: made again out of the manifests");
+  } else if (options.rebuild_index) {
+    MODELD_TRY(rebuild_index(disk));
+  }
   const fs::path file = disk.root() / layout::k_index;
   MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
   if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
@@ -246,6 +295,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   auto state = std::make_unique<State>(std::move(disk), std::move(lock), std::move(*id),
                                        std::move(options), std::move(writer), std::move(reader));
   state->shared = std::move(shared);
+  state->mended = std::move(mended);
   return std::make_unique<Store>(std::move(state));
 }
 
@@ -262,6 +312,10 @@ const fs::path& Store::root() const {
 
 const std::string& Store::id() const {
   return state_->id;
+}
+
+const std::vector<std::string>& Store::mended() const {
+  return state_->mended;
 }
 
 std::uint64_t Store::generation() const {

@@ -31,6 +31,7 @@ struct StoreOptions {
   std::uint32_t blob_mode = 0444;
   std::uint32_t folder_mode = 0755; ///< whatever the umask is; an inherited group bit stays
   bool rebuild_index = false;       ///< make a new index out of the manifests first
+  bool restore_marker = false; ///< write modeld.id again where it is lost and the rest is a store's
   /// Other stores, read only, in which to look for what this one has not.
   std::vector<std::filesystem::path> shared_roots;
   DiskWatcher* watcher = nullptr; ///< sees every write; tests inject faults here
@@ -66,6 +67,8 @@ public:
 
   const std::filesystem::path& root() const;
   const std::string& id() const; ///< of the marker, 32 hexadecimal digits
+  /// What was wrong and put right while it was opened, a sentence each.
+  const std::vector<std::string>& mended() const;
   /// Another number after every change of snapshots, refs, readers or variants, and after damage:
   /// an answer that was made of them is good while it stays the same.
   std::uint64_t generation() const;

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/manifests.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 
 namespace modeld::store {
+
+bool leads_to_folder(const Disk& disk, const std::string& path, const FolderEntry& entry) {
+  struct stat info {};
+  return entry.folder ||
+         (entry.link && fstatat(disk.fd(), path.c_str(), &info, 0) == 0 && S_ISDIR(info.st_mode));
+}
+
 namespace {
 
 Result<void> walk(const Disk& disk, const std::string& folder, int depth, bool folders,
@@ -11,9 +21,10 @@ Result<void> walk(const Disk& disk, const std::string& folder, int depth, bool f
   MODELD_ASSIGN(const auto entries, disk.list(folder));
   for (const FolderEntry& entry : entries) {
     const std::string path = folder + '/' + entry.name;
-    if (depth > 0 && entry.folder) {
+    const bool is_folder = leads_to_folder(disk, path, entry);
+    if (depth > 0 && is_folder) {
       MODELD_TRY(walk(disk, path, depth - 1, folders, out));
-    } else if (depth == 0 && entry.folder == folders) {
+    } else if (depth == 0 && is_folder == folders) {
       out.push_back(path);
     }
   }

@@ -8,14 +8,20 @@
 #include "store/rebuild.hpp"
 #include "store/show.hpp"
 #include "store/sqlite.hpp"
+#include "store/standing.hpp"
 #include "tests/store/fixture.hpp"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 
-// Thirty ways to damage a store; fsck names each, and repairs what can be repaired.
+// Some seventy ways to damage a store; fsck names each, and repairs what can be repaired.
 
 using namespace modeld;
 using namespace modeld::test;
@@ -33,10 +39,47 @@ Variant built() {
   return variant_of(model(), "Q4_K_M", "gguf");
 }
 
+std::unique_ptr<Store> open_with_reserve(const fs::path& root) {
+  StoreOptions options = small_options();
+  options.reserve_file = 1U << 20;
+  auto store = Store::open(root, options);
+  REQUIRE(store);
+  return *std::move(store);
+}
+
+/// Root without its rights over other users' files, as an ordinary user is.
+class Powerless {
+public:
+  explicit Powerless(bool wanted) : wanted_(wanted) {
+    if (wanted_) set(~bits());
+  }
+  ~Powerless() {
+    if (wanted_) set(bits());
+  }
+  Powerless(const Powerless&) = delete;
+  Powerless& operator=(const Powerless&) = delete;
+
+private:
+  static std::uint32_t bits() {
+    return 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_FOWNER;
+  }
+  /// Takes those away that are not in `mask`, or adds those that are, as far as permitted.
+  static void set(std::uint32_t mask) {
+    __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, 2> data{};
+    REQUIRE(syscall(SYS_capget, &head, data.data()) == 0);
+    data[0].effective =
+        mask == bits() ? data[0].effective | (data[0].permitted & mask) : data[0].effective & mask;
+    REQUIRE(syscall(SYS_capset, &head, data.data()) == 0);
+  }
+
+  bool wanted_;
+};
+
 /// A store with one of everything.
 class Subject {
 public:
-  Subject() : store(open_store(dir / "root")) {
+  Subject() : store(open_with_reserve(dir / "root")) {
     REQUIRE(pull(*store, model(), k_files));
     REQUIRE(ingest(*store, "gguf"));
     REQUIRE(store->publish_variant(built()));
@@ -92,6 +135,7 @@ struct Damage {
   std::function<void(Subject&)> make;
   bool curable = true; ///< a second fsck finds nothing
   bool deep = false;
+  bool powerless = false; ///< only where root can take its own rights away
 };
 
 std::string hex_sql(std::string_view text) {
@@ -106,7 +150,15 @@ std::vector<Damage> damages() {
   const auto forget_snapshot = "DELETE FROM snapshots; DELETE FROM snapshot_files; "
                                "DELETE FROM pins; DELETE FROM pin_recipes;";
   return {
-      {"FS-01", "a blob's file was removed", [](Subject& s) { fs::remove(s.blob("wwww")); }},
+      {"FS-01", "a blob's file was removed, a view still has it",
+       [](Subject& s) { fs::remove(s.blob("wwww")); }},
+      {"FS-01", "a blob's file was removed, and what the view showed",
+       [=](Subject& s) {
+         fs::remove(s.blob("wwww"));
+         fs::remove(s.at(view + "/sub/weights"));
+       }},
+      {"FS-01", "a folder of blobs was removed",
+       [](Subject& s) { fs::remove_all(s.blob("wwww").parent_path()); }},
       {"FS-02", "the file of an unnamed blob was removed",
        [](Subject& s) {
          REQUIRE(ingest(*s.store, "unnamed"));
@@ -153,6 +205,64 @@ std::vector<Damage> damages() {
          fs::remove(s.blob("wwww"));
          fs::create_directory(s.blob("wwww"));
        }},
+      {"FS-09", "a blob was replaced by a pipe",
+       [](Subject& s) {
+         fs::remove(s.blob("wwww"));
+         REQUIRE(mkfifo(s.blob("wwww").c_str(), 0644) == 0);
+       }},
+      {"FS-05", "two blobs changed places",
+       [](Subject& s) {
+         fs::rename(s.blob("wwww"), s.dir / "one");
+         fs::rename(s.blob("gguf"), s.blob("wwww"));
+         fs::rename(s.dir / "one", s.blob("gguf"));
+       },
+       true, true},
+      {"FS-08", "a blob has a second name in capitals",
+       [](Subject& s) {
+         std::string name = sha("wwww").hex();
+         std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+         fs::copy_file(s.blob("wwww"), s.blob("wwww").parent_path() / name);
+       }},
+      {"FS-07", "the index has another size of a blob",
+       [](Subject& s) { s.sql("UPDATE blobs SET size = 7 WHERE digest = " + hex_sql("wwww")); }},
+      {"FS-07", "the index has another git id of a blob",
+       [](Subject& s) {
+         s.sql("UPDATE blobs SET git_oid = zeroblob(20) WHERE digest = " + hex_sql("wwww"));
+       },
+       true, true},
+      {"FS-07", "the index takes a good blob for damaged",
+       [](Subject& s) { s.sql("UPDATE blobs SET damaged = 1 WHERE digest = " + hex_sql("wwww")); }},
+      {"FS-35", "a blob is in quarantine",
+       [](Subject& s) { REQUIRE(quarantine(*s.store, sha("wwww"), "a test says so")); }},
+      {"FS-36", "a blob belongs to somebody else, who keeps it to himself",
+       [](Subject& s) {
+         REQUIRE(chmod(s.blob("wwww").c_str(), 0400) == 0);
+         REQUIRE(chown(s.blob("wwww").c_str(), 12345, 12345) == 0);
+       },
+       true, false, true},
+      {"FS-10", "a snapshot's manifest was replaced by a folder with something in it",
+       [=](Subject& s) {
+         fs::remove(s.at(manifest));
+         fs::create_directory(s.at(manifest));
+         write_file(s.at(manifest + "/mine"), "x");
+       }},
+      {"FS-10", "a snapshot's manifest was replaced by a pipe",
+       [=](Subject& s) {
+         fs::remove(s.at(manifest));
+         REQUIRE(mkfifo(s.at(manifest).c_str(), 0644) == 0);
+       }},
+      {"FS-10", "a snapshot's manifest was replaced by a link that leads to itself",
+       [=](Subject& s) {
+         fs::remove(s.at(manifest));
+         fs::create_symlink(s.at(manifest).filename(), s.at(manifest));
+       }},
+      {"FS-10", "a file is in the place of a repository's folder",
+       [](Subject& s) {
+         fs::remove_all(s.at("snapshots/org/Name"));
+         write_file(s.at("snapshots/org/Name"), "x");
+       }},
+      {"FS-10", "all of a repository's manifests were removed",
+       [](Subject& s) { fs::remove_all(s.at("snapshots/org")); }},
       {"FS-10", "a snapshot's manifest was removed",
        [=](Subject& s) { fs::remove(s.at(manifest)); }},
       {"FS-11", "a snapshot's manifest was cut short",
@@ -258,6 +368,54 @@ std::vector<Damage> damages() {
          fs::remove_all(s.dir / "shown");
        },
        false},
+      {"FS-37", "the pieces of a blob are no list of pieces",
+       [](Subject& s) {
+         fs::create_directories(s.at(layout::pieces(sha("wwww"))).parent_path());
+         write_file(s.at(layout::pieces(sha("wwww"))), "nonsense");
+       }},
+      {"FS-37", "there are pieces of no blob",
+       [](Subject& s) {
+         fs::create_directories(s.at(layout::pieces(sha("gone"))).parent_path());
+         write_file(s.at(layout::pieces(sha("gone"))), "modeld.pieces 1 4194304\n");
+       }},
+      {"FS-38", "the folder of blobs was removed",
+       [](Subject& s) { fs::remove_all(s.at("blobs")); }},
+      {"FS-38", "a file is in the place of the folder of pins",
+       [](Subject& s) {
+         fs::remove_all(s.at("pins"));
+         write_file(s.at("pins"), "x");
+       }},
+      {"FS-38", "the folder of variants was removed",
+       [](Subject& s) { fs::remove_all(s.at("variants")); }},
+      {"FS-39", "the record of a standing link was cut short",
+       [](Subject& s) {
+         StandingLink link;
+         link.target = ShowTarget::folder;
+         link.root = s.dir / "shown";
+         const auto put = put_standing(*s.store, link);
+         REQUIRE(put);
+         write_file(s.at("standing/" + put->id + ".json"), "{\"format\":");
+       }},
+      {"FS-40", "the reserve was cut short",
+       [](Subject& s) { fs::resize_file(s.at("reserve"), 10); }},
+      {"FS-40", "a folder is in the place of the reserve",
+       [](Subject& s) {
+         fs::remove(s.at("reserve"));
+         fs::create_directory(s.at("reserve"));
+       }},
+      {"FS-29", "a foreign file lies in the root",
+       [](Subject& s) { write_file(s.at("notes.txt"), "x"); }, false},
+      {"FS-29", "a foreign folder lies among the pins",
+       [](Subject& s) { fs::create_directory(s.at("pins/mine")); }, false},
+      {"FS-29", "a foreign file lies among the organisations",
+       [](Subject& s) { write_file(s.at("snapshots/notes.txt"), "x"); }, false},
+      {"FS-17", "a foreign file lies among the views",
+       [](Subject& s) { write_file(s.at("views/org/notes.txt"), "x"); }, false},
+      {"FS-25", "the record of a repository that no row knows cannot be read",
+       [](Subject& s) {
+         fs::create_directories(s.at("snapshots/org/Other"));
+         write_file(s.at("snapshots/org/Other/repo.json"), "{");
+       }},
       {"FS-34", "a link's record was removed",
        [](Subject& s) { fs::remove(s.at(layout::link_manifest(s.link()))); }},
       {"FS-34", "a link's record was cut short",
@@ -322,11 +480,14 @@ TEST_CASE("fsck finds nothing wrong with a sound store", "[store][fsck]") {
 
 TEST_CASE("fsck says exactly what is wrong and repairs what can be repaired", "[store][fsck]") {
   const auto all = damages();
-  CHECK(all.size() >= 30);
+  CHECK(all.size() >= 70);
   for (const Damage& damage : all) {
     INFO(damage.id << ": " << damage.name);
+    // Nobody else can give a file away.
+    if (damage.powerless && geteuid() != 0) continue;
     Subject subject;
     damage.make(subject);
+    const Powerless powerless(damage.powerless);
     const auto dry = fsck(*subject.store, {false, damage.deep}, nullptr);
     REQUIRE(dry);
     INFO(text_of(*dry));
@@ -349,6 +510,130 @@ TEST_CASE("fsck says exactly what is wrong and repairs what can be repaired", "[
     CHECK(last->clean());
     check_invariants(*subject.store);
   }
+}
+
+TEST_CASE("fsck puts a lost blob back from where its bytes live on", "[store][fsck]") {
+  Subject subject;
+  subject.link();
+  const auto weights = subject.blob("wwww");
+  SECTION("from a view, as the same inode") {
+    fs::remove(weights);
+    REQUIRE(fsck(*subject.store, {true, false}, nullptr));
+    CHECK(fs::hard_link_count(weights) == 3);
+  }
+  SECTION("from another program's folder") {
+    fs::remove(weights);
+    fs::remove(subject.at(layout::view(RepoId{"org/Name"}, commit_of('1')) + "/sub/weights"));
+    REQUIRE(fsck(*subject.store, {true, false}, nullptr));
+  }
+  SECTION("not from a file that anybody may write to, but by a copy of it") {
+    fs::remove(weights);
+    fs::remove(subject.at(layout::view(RepoId{"org/Name"}, commit_of('1')) + "/sub/weights"));
+    fs::permissions(subject.dir / "shown/sub/weights", fs::perms(0644));
+    REQUIRE(fsck(*subject.store, {true, false}, nullptr));
+    CHECK_FALSE(fs::equivalent(weights, subject.dir / "shown/sub/weights"));
+  }
+  CHECK(read_file(weights) == "wwww");
+  const auto report = fsck(*subject.store, {true, true}, nullptr);
+  REQUIRE(report);
+  INFO(text_of(*report));
+  CHECK(report->clean());
+  check_invariants(*subject.store);
+}
+
+TEST_CASE("fsck tells of a damaged blob until it is repaired", "[store][fsck]") {
+  Subject subject;
+  subject.change(subject.blob("wwww"), "wWww");
+  for (const bool repair : {true, true, false}) {
+    const auto report = fsck(*subject.store, {repair, false}, nullptr);
+    REQUIRE(report);
+    INFO(text_of(*report));
+    CHECK(has(*report, "FS-35"));
+    CHECK_THAT(report->findings.back().message, Catch::Contains("org/Name@1"));
+    CHECK_FALSE(report->findings.back().repaired);
+  }
+  REQUIRE(ingest(*subject.store, "wwww"));
+  CHECK(fsck(*subject.store, {}, nullptr)->clean());
+}
+
+TEST_CASE("S4 an index is not given up before it has written the records that are lost",
+          "[store][fsck][rebuild][S4]") {
+  Subject subject;
+  const auto manifest = subject.at(layout::snapshot_manifest(RepoId{"org/Name"}, commit_of('1')));
+  SECTION("removed") {
+    fs::remove_all(subject.at("snapshots/org"));
+    fs::remove_all(subject.at("pins/prod.json"));
+    fs::remove(subject.at(layout::variant_manifest(built().key)));
+  }
+  SECTION("a folder in the place of one") {
+    fs::remove(manifest);
+    fs::create_directory(manifest);
+  }
+  const auto saved = save_records(*subject.store);
+  REQUIRE(saved);
+  CHECK_FALSE(saved->clean());
+  const auto rebuilt = rebuild_open_index(*subject.store);
+  REQUIRE(rebuilt);
+  CHECK(rebuilt->differences.empty());
+  CHECK(fsck(*subject.store, {}, nullptr)->clean());
+}
+
+TEST_CASE("S4 a lost index is made again, and not taken for an empty one", "[store][rebuild][S4]") {
+  Subject subject;
+  const fs::path root = subject.store->root();
+  subject.store.reset();
+  const auto before = row_dump(root / layout::k_index);
+  SECTION("removed") {
+    fs::remove(root / layout::k_index);
+  }
+  SECTION("empty") {
+    write_file(root / layout::k_index, "");
+  }
+  subject.store = open_with_reserve(root);
+  CHECK(row_dump(root / layout::k_index) == before);
+  REQUIRE(subject.store->mended().size() == 1);
+  CHECK_THAT(subject.store->mended().front(), Catch::Contains("index was lost"));
+  CollectOptions options;
+  options.grace = 0;
+  const auto plan = plan_collection(*subject.store, options);
+  REQUIRE(plan);
+  CHECK(plan->won == 0);
+}
+
+TEST_CASE("a lost marker is written again only where that is asked for", "[store][fsck]") {
+  Subject subject;
+  const fs::path root = subject.store->root();
+  subject.store.reset();
+  SECTION("removed") {
+    fs::remove(root / "modeld.id");
+  }
+  SECTION("cut short") {
+    write_file(root / "modeld.id", "modeld.st");
+  }
+  SECTION("a folder") {
+    fs::remove(root / "modeld.id");
+    fs::create_directory(root / "modeld.id");
+  }
+  StoreOptions options = small_options();
+  const auto refused = Store::open(root, options);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().hint, Catch::Contains("--restore-marker"));
+  options.restore_marker = true;
+  const auto opened = Store::open(root, options);
+  REQUIRE(opened);
+  CHECK((*opened)->list_snapshots()->size() == 1);
+  CHECK(fsck(**opened, {}, nullptr)->clean());
+}
+
+TEST_CASE("a marker is not made for a folder that is no store", "[store]") {
+  TempDir dir;
+  fs::create_directory(dir / "root");
+  write_file(dir / "root/notes.txt", "mine");
+  StoreOptions options = small_options();
+  options.restore_marker = true;
+  const auto refused = Store::open(dir / "root", options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::conflict);
 }
 
 TEST_CASE("fsck changes nothing without repair", "[store][fsck]") {
