@@ -31,15 +31,22 @@ bool is_minisign(const std::string& key) {
   return line.starts_with("untrusted comment:");
 }
 
-// Runs a program to its end, with a file as its input.
-Result<Ran> run_program(const std::vector<std::string>& command, const std::string& input) {
+// Runs a program to its end, with a file as its input, or ours where that is empty; what it says on
+// stderr is kept, or goes to a terminal where it may ask something.
+enum class Messages { keep, show };
+Result<Ran> run_program(const std::vector<std::string>& command, const std::string& input,
+                        Messages messages = Messages::keep) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(from_errno(errno, "making a pipe"));
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
+  if (!input.empty()) {
+    ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
+  }
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  if (messages == Messages::keep) {
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  }
   std::vector<char*> arguments;
   for (const std::string& word : command) {
     arguments.push_back(const_cast<char*>(word.c_str()));
@@ -96,10 +103,19 @@ Result<std::string> sign_file(const std::string& file, const std::string& key) {
       minisign ? std::vector<std::string>{"minisign", "-S", "-s", key, "-m", file, "-x", signature}
                : std::vector<std::string>{"ssh-keygen",          "-Y", "sign", "-f", key, "-n",
                                           k_signature_namespace, file};
-  MODELD_ASSIGN(const Ran ran, run_program(command, "/dev/null"));
+  // minisign reads the password of a key from standard input, ssh-keygen from the terminal itself.
+  const bool may_ask = minisign && ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
+  MODELD_ASSIGN(
+      const Ran ran,
+      run_program(command, may_ask ? "" : "/dev/null",
+                  may_ask && ::isatty(STDIN_FILENO) == 1 ? Messages::show : Messages::keep));
   if (ran.status == 0 && ::access(signature.c_str(), F_OK) == 0) return signature;
-  return fail(Errc::denied, fmt::format("signing '{}' with '{}': {}", file, key,
-                                        ran.out.substr(0, ran.out.find('\n'))));
+  return fail(Errc::denied,
+              fmt::format("signing '{}' with '{}': {}", file, key,
+                          ran.out.empty()
+                              ? fmt::format("'{}' ended with {}", command[0], ran.status)
+                              : ran.out.substr(0, ran.out.find('\n'))),
+              minisign ? "where the key has a password, give it on standard input" : "");
 }
 
 Result<std::string> verify_file(const std::string& file, const std::string& trusted) {
