@@ -58,9 +58,11 @@ bench:
 stress: build
 	./build/bin/store_stress --steps 100000 --kills 1000
 
-# Real clients and runtimes, with a network; a real Ollama is built first, which takes minutes and needs go.
+# Real clients and runtimes, with a network; PyTorch is installed, and a real Ollama is built, which takes minutes and needs go.
 interop: build
 	$(CTEST) --test-dir build -L interop
+	./deps/install.sh debian-interop.txt
+	./tests/interop/transformers_test.sh build/bin build/interop/transformers
 	ollama=$$(./tests/interop/get_ollama.sh build/interop/ollama) && ./tests/interop/ollama_test.sh build/bin "$$ollama"
 
 # Parsers under the sanitizers, each for MODELD_FUZZ_SECONDS; then kernels against the definition, some blocks of each
