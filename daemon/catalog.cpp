@@ -97,11 +97,26 @@ Result<void> check_may_read(const store::Store& store, const RepoId& repo, const
               "set HF_TOKEN, or log in with the Hub's own tools, and ask again");
 }
 
-Result<api::Snapshot> snapshot_view(const store::Store& store, const store::SnapshotInfo& info) {
+Result<Catalog> Catalog::open(const store::Store& store, const Peer& peer) {
+  Catalog catalog(store, peer);
+  MODELD_ASSIGN(catalog.gated_, store.gated_repos());
+  MODELD_ASSIGN(auto refs, store.list_refs());
+  for (store::Ref& ref : refs) {
+    catalog.revisions_[{ref.canonical, ref.commit}].push_back(std::move(ref.revision));
+  }
+  return catalog;
+}
+
+Result<bool> Catalog::may_read(const RepoId& repo) const {
+  if (gated_ && !std::binary_search(gated_->begin(), gated_->end(), repo)) return true;
+  return daemon::may_read(store_, repo, peer_);
+}
+
+api::Snapshot Catalog::view(const store::SnapshotInfo& info) const {
   api::Snapshot view;
   view.repo = info.repo.text;
   view.commit = info.commit.hex();
-  view.path = store.snapshot_folder(info.repo, info.commit).string();
+  view.path = store_.snapshot_folder(info.repo, info.commit).string();
   view.files = info.files;
   view.bytes = info.bytes;
   view.added = info.added;
@@ -109,24 +124,19 @@ Result<api::Snapshot> snapshot_view(const store::Store& store, const store::Snap
   view.damaged = info.damaged;
   view.absent = info.absent;
   view.absent_bytes = info.absent_bytes;
-  MODELD_ASSIGN(const auto refs, store.list_refs());
-  for (const store::Ref& ref : refs) {
-    if (ref.canonical == info.repo && ref.commit == info.commit) {
-      view.revisions.push_back(ref.revision);
-    }
-  }
+  const auto revisions = revisions_.find({info.repo, info.commit});
+  if (revisions != revisions_.end()) view.revisions = revisions->second;
   return view;
 }
 
 Result<api::Snapshot> snapshot_view(const store::Store& store, const Snapshot& snapshot) {
-  MODELD_ASSIGN(const auto all, store.list_snapshots());
-  for (const store::SnapshotInfo& info : all) {
-    if (info.repo == snapshot.repo && info.commit == snapshot.commit) {
-      return snapshot_view(store, info);
-    }
+  MODELD_ASSIGN(const auto info, store.snapshot_info(snapshot.repo, snapshot.commit));
+  if (!info) {
+    return fail(Errc::not_found, fmt::format("looking for '{}@{}': no such snapshot is here",
+                                             snapshot.repo.text, snapshot.commit.hex()));
   }
-  return fail(Errc::not_found, fmt::format("looking for '{}@{}': no such snapshot is here",
-                                           snapshot.repo.text, snapshot.commit.hex()));
+  MODELD_ASSIGN(const auto catalog, Catalog::open(store, {}));
+  return catalog.view(*info);
 }
 
 api::Variant variant_view(const store::Store& store, const store::Variant& variant) {

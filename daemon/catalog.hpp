@@ -7,8 +7,12 @@
 #include "store/store.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 // What the store has, as the API shows it, and who may see it.
 
@@ -38,7 +42,24 @@ bool is_admin(const Peer& peer);
 Result<void> check_may_read(const store::Store& store, const RepoId& repo, const Peer& peer);
 Result<bool> may_read(const store::Store& store, const RepoId& repo, const Peer& peer);
 
-Result<api::Snapshot> snapshot_view(const store::Store& store, const store::SnapshotInfo& info);
+/// For lists: what every entry needs is looked up once, so that ten thousand cost no more each than
+/// one. Of one moment; does not outlive the store.
+class Catalog {
+public:
+  static Result<Catalog> open(const store::Store& store, const Peer& peer);
+
+  Result<bool> may_read(const RepoId& repo) const;
+  api::Snapshot view(const store::SnapshotInfo& info) const;
+
+private:
+  Catalog(const store::Store& store, const Peer& peer) : store_(store), peer_(peer) {}
+
+  const store::Store& store_;
+  Peer peer_;
+  std::optional<std::vector<RepoId>> gated_; ///< nothing: each has to be asked for
+  std::map<std::pair<RepoId, GitOid>, std::vector<std::string>> revisions_;
+};
+
 Result<api::Snapshot> snapshot_view(const store::Store& store, const Snapshot& snapshot);
 api::Variant variant_view(const store::Store& store, const store::Variant& variant);
 /// A file of a snapshot, as what a runtime maps.

@@ -64,12 +64,12 @@ Result<Response> pull(Services& services, const Request& request) {
 
 Result<Response> list(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto all, services.store.list_snapshots());
+  MODELD_ASSIGN(const auto catalog, Catalog::open(services.store, request.peer));
   boost::json::array out;
+  out.reserve(all.size());
   for (const auto& info : all) {
-    MODELD_ASSIGN(const bool allowed, may_read(services.store, info.repo, request.peer));
-    if (!allowed) continue;
-    MODELD_ASSIGN(const auto view, snapshot_view(services.store, info));
-    out.push_back(view.to_json());
+    MODELD_ASSIGN(const bool allowed, catalog.may_read(info.repo));
+    if (allowed) out.push_back(catalog.view(info).to_json());
   }
   return Response::json({{"snapshots", std::move(out)}});
 }

@@ -75,9 +75,10 @@ Result<store::Variant> find(Services& services, const Request& request) {
 
 Result<Response> list(Services& services, const Request& request) {
   MODELD_ASSIGN(const auto all, services.store.list_variants());
+  MODELD_ASSIGN(const auto catalog, Catalog::open(services.store, request.peer));
   boost::json::array out;
   for (const store::Variant& variant : all) {
-    MODELD_ASSIGN(const bool allowed, may_read(services.store, variant.repo, request.peer));
+    MODELD_ASSIGN(const bool allowed, catalog.may_read(variant.repo));
     if (allowed) out.push_back(variant_view(services.store, variant).to_json());
   }
   return Response::json({{"variants", std::move(out)}});

@@ -355,6 +355,17 @@ Result<std::optional<Ref>> Index::find_ref(const RepoId& repo, std::string_view 
   return read_one(query, read_ref);
 }
 
+Result<std::vector<Ref>> Index::list_refs() {
+  auto query = db_.query("SELECT r.repo, r.revision, r.commit_id, p.canonical, r.checked FROM refs "
+                         "r JOIN repos p ON p.repo = r.repo ORDER BY r.repo, r.revision");
+  return read_all(query, read_ref);
+}
+
+Result<std::vector<RepoId>> Index::list_gated_repos() {
+  auto query = db_.query("SELECT repo FROM repos WHERE gated ORDER BY repo");
+  return read_all(query, [](const Query& row) { return RepoId{row.text(0)}; });
+}
+
 Result<bool> Index::may_read(const RepoId& repo, std::uint32_t uid) {
   auto query = db_.query("SELECT 1 FROM repos WHERE repo = ?1 AND gated AND NOT EXISTS "
                          "(SELECT 1 FROM repo_users WHERE repo = ?1 AND uid = ?2)");

@@ -112,6 +112,8 @@ public:
   Result<std::vector<RepoId>> list_repos();
   Result<void> delete_repo(const RepoId& repo);
   Result<std::optional<Ref>> find_ref(const RepoId& repo, std::string_view revision);
+  Result<std::vector<Ref>> list_refs();           ///< by repository and revision
+  Result<std::vector<RepoId>> list_gated_repos(); ///< sorted
   Result<bool> may_read(const RepoId& repo, std::uint32_t uid);
 
   // ---- variants

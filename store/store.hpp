@@ -103,6 +103,7 @@ public:
   Result<void> publish_snapshot(const Snapshot& snapshot);
   Result<std::optional<Snapshot>> find_snapshot(const RepoId& repo, const GitOid& commit) const;
   Result<std::vector<SnapshotInfo>> list_snapshots() const;
+  Result<std::optional<SnapshotInfo>> snapshot_info(const RepoId& repo, const GitOid& commit) const;
   /// Rows, manifest and view; blobs stay until collection. not_found; conflict while pinned.
   Result<void> remove_snapshot(const RepoId& repo, const GitOid& commit);
   /// The folder views/<org>/<name>/<commit> with every file that is here, read-only by convention.
@@ -119,6 +120,9 @@ public:
   /// Content that needed a token: only users who showed one that works may read it.
   Result<void> record_access(const RepoId& repo, bool gated, std::optional<std::uint32_t> uid);
   Result<bool> may_read(const RepoId& repo, std::uint32_t uid) const;
+  /// Repositories for which may_read() has to be asked, sorted; everybody may read all others.
+  /// Nothing where it has to be asked for each, because of shared stores.
+  Result<std::optional<std::vector<RepoId>>> gated_repos() const;
 
   // ---- variants
   /// The result blob must be there. Manifest, link in the view, row.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace modeld::store {
 namespace {
@@ -166,19 +167,29 @@ Result<std::vector<SnapshotInfo>> Store::list_snapshots() const {
     auto index = state_->reader.lock();
     MODELD_ASSIGN(all, index->list_snapshots());
   }
-  const std::size_t own = all.size();
+  const auto own = static_cast<std::ptrdiff_t>(all.size());
+  const auto before = [](const SnapshotInfo& a, const SnapshotInfo& b) {
+    return std::tie(a.repo, a.commit) < std::tie(b.repo, b.commit);
+  };
   for (SnapshotInfo& info : state_->shared->list_snapshots()) {
-    const bool known = std::any_of(all.begin(), all.end(), [&info](const SnapshotInfo& other) {
-      return other.repo == info.repo && other.commit == info.commit;
-    });
-    if (!known) all.push_back(std::move(info));
+    if (std::binary_search(all.begin(), all.begin() + own, info, before)) continue;
+    all.push_back(std::move(info));
   }
-  if (all.size() > own) {
-    std::sort(all.begin(), all.end(), [](const SnapshotInfo& a, const SnapshotInfo& b) {
-      return std::pair(a.repo, a.commit) < std::pair(b.repo, b.commit);
-    });
-  }
+  if (std::ssize(all) > own) std::sort(all.begin(), all.end(), before);
   return all;
+}
+
+Result<std::optional<SnapshotInfo>> Store::snapshot_info(const RepoId& repo,
+                                                         const GitOid& commit) const {
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(const auto own, index->snapshot_info(repo, commit));
+    if (own) return own;
+  }
+  for (const SnapshotInfo& info : state_->shared->list_snapshots()) {
+    if (info.repo == repo && info.commit == commit) return info;
+  }
+  return std::nullopt;
 }
 
 Result<void> Store::remove_snapshot(const RepoId& repo, const GitOid& commit) {
@@ -300,19 +311,18 @@ Result<std::optional<Ref>> Store::find_ref(const RepoId& repo, std::string_view 
 }
 
 Result<std::vector<Ref>> Store::list_refs() const {
-  auto index = state_->reader.lock();
-  MODELD_ASSIGN(const auto repos, index->list_repos());
   std::vector<Ref> refs;
-  for (const RepoId& repo : repos) {
-    MODELD_ASSIGN(const auto row, index->find_repo(repo));
-    if (row) refs.insert(refs.end(), row->refs.begin(), row->refs.end());
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(refs, index->list_refs());
   }
   const auto own = static_cast<std::ptrdiff_t>(refs.size());
+  const auto before = [](const Ref& a, const Ref& b) {
+    return std::tie(a.repo, a.revision) < std::tie(b.repo, b.revision);
+  };
   for (Ref& ref : state_->shared->list_refs()) {
-    const bool known = std::any_of(refs.begin(), refs.begin() + own, [&ref](const Ref& other) {
-      return other.repo == ref.repo && other.revision == ref.revision;
-    });
-    if (!known) refs.push_back(std::move(ref));
+    if (std::binary_search(refs.begin(), refs.begin() + own, ref, before)) continue;
+    refs.push_back(std::move(ref));
   }
   return refs;
 }
@@ -338,6 +348,13 @@ Result<bool> Store::may_read(const RepoId& repo, std::uint32_t uid) const {
   }
   const auto row = state_->shared->find_repo(repo);
   return !row || !row->gated || std::binary_search(row->users.begin(), row->users.end(), uid);
+}
+
+Result<std::optional<std::vector<RepoId>>> Store::gated_repos() const {
+  if (!state_->shared->empty()) return std::nullopt;
+  auto index = state_->reader.lock();
+  MODELD_ASSIGN(auto repos, index->list_gated_repos());
+  return repos;
 }
 
 } // namespace modeld::store

@@ -102,6 +102,7 @@ Snapshot fill_snapshot(Store& store, unsigned number, unsigned files) {
     snapshot.files.push_back({fmt::format("file-{:02}", i), blob.size, *blob.git_oid, blob.sha256});
   }
   must(store.publish_snapshot(snapshot));
+  must(store.record_ref({snapshot.repo, "main", snapshot.commit, snapshot.repo, 1}));
   return snapshot;
 }
 
