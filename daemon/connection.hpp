@@ -34,6 +34,8 @@ struct Connection : std::enable_shared_from_this<Connection> {
   void read_next();
   void read_request();
   void on_request(const boost::beast::error_code& error);
+  bool answer_at_once();
+  void send_at_once(std::string text);
   void respond(Response answer);
   boost::beast::http::response_header<> header() const;
   /// The answer is out, or cannot be.

@@ -159,6 +159,8 @@ Result<void> run_daemon(const Config& config, const StoreRepair& repair) {
       config.server, metrics,
       [&router](Request request) { return router.handle(std::move(request)); },
       [&store](std::uint64_t connection) { store->release_connection(connection); });
+  server.answer_at_once(
+      [&services](const ReadyRequest& request) { return ready_variant(services, request); });
   add_gauges(services, server);
   const Mirror mirror(services);
   Server mirror_server(

@@ -37,25 +37,22 @@ Result<std::optional<api::Variant>> find_here(Services& services, const Request&
 }
 
 Result<Response> build(Services& services, const Request& request) {
+  if (auto known = services.paths->answer(request.peer, request.body)) {
+    return Response::text(*std::move(known), "application/json");
+  }
   MODELD_ASSIGN(const auto body, body_object(request, {"ref", "recipe"}));
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   MODELD_ASSIGN(const auto overrides, overrides_of(body));
-  const std::string question =
-      fmt::format("{} {} {}", request.peer.uid, text,
-                  overrides.empty() ? std::string() : boost::json::serialize(overrides));
   const std::uint64_t generation = services.store.generation();
-  if (const auto known = services.paths->find(question, generation);
-      known && store::looks_unchanged(services.store, known->digest)) {
-    services.store.touch(known->digest);
-    return Response::json({{"variant", known->variant.to_json()}});
-  }
   MODELD_ASSIGN(const auto selection, parse_selection(ref.selector, overrides));
   MODELD_ASSIGN(const auto here, find_here(services, request, ref, selection));
   if (here) {
     MODELD_ASSIGN(const auto digest, Sha256Digest::parse(here->sha256));
-    services.paths->put(question, generation, {*here, digest});
-    return Response::json({{"variant", here->to_json()}});
+    auto response = Response::json({{"variant", here->to_json()}});
+    services.paths->put(request.peer, request.body, generation, digest,
+                        std::get<std::string>(response.body));
+    return response;
   }
   MODELD_ASSIGN(auto token, request_token(request));
   MODELD_ASSIGN(const auto job, services.jobs.submit(variant_request(
@@ -96,6 +93,11 @@ Result<Response> remove(Services& services, const Request& request) {
 }
 
 } // namespace
+
+std::optional<std::string> ready_variant(Services& services, const ReadyRequest& request) {
+  if (request.method != "POST" || request.target != "/v1/variants") return std::nullopt;
+  return services.paths->answer_at_once(request.peer, request.body);
+}
 
 void add_variant_routes(Router& router, Services& services) {
   const auto with = [&services](auto handler) {

@@ -49,6 +49,14 @@ struct Request {
   std::string_view part(std::string_view name) const;
 };
 
+/// A request as it lies in the buffer, for an answer at once.
+struct ReadyRequest {
+  std::string_view method;
+  std::string_view target;
+  std::string_view body;
+  const Peer& peer;
+};
+
 /// Bytes [offset, offset + size) of an open file.
 struct FileBody {
   Descriptor file;

@@ -9,6 +9,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <utility>
 
 namespace modeld::daemon {
@@ -17,6 +18,14 @@ namespace {
 // Seconds: an answer from the index takes under a millisecond, a file seconds.
 const prometheus::Histogram::BucketBoundaries k_request_seconds{0.0005, 0.001, 0.005, 0.025,
                                                                 0.1,    0.5,   2.5,   10};
+
+/// A client may send any word; each would be a counter for ever.
+std::string_view known_method(std::string_view method) {
+  for (const std::string_view known : {"GET", "HEAD", "POST", "PUT", "DELETE"}) {
+    if (method == known) return known;
+  }
+  return "other";
+}
 
 struct Asked {
   prometheus::Gauge* gauge;
@@ -33,6 +42,7 @@ struct Metrics::Impl {
   prometheus::Counter& downloaded;
   prometheus::Counter& built;
   Guarded<std::vector<Asked>> asked;
+  Guarded<std::map<std::string, std::map<int, prometheus::Counter*>, std::less<>>> request_counters;
 
   Impl()
       : requests(prometheus::BuildCounter()
@@ -58,14 +68,28 @@ struct Metrics::Impl {
                   .Help("Bytes of built files")
                   .Register(registry)
                   .Add({})) {}
+
+  /// Known ones without the maps of labels that the library wants.
+  prometheus::Counter& request_counter(std::string_view method, int status) {
+    auto known = request_counters.lock();
+    const auto by_status = known->find(method);
+    if (by_status != known->end()) {
+      if (const auto at = by_status->second.find(status); at != by_status->second.end()) {
+        return *at->second;
+      }
+    }
+    std::string name(method);
+    auto& counter = requests.Add({{"method", name}, {"status", std::to_string(status)}});
+    (*known)[std::move(name)][status] = &counter;
+    return counter;
+  }
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
 Metrics::~Metrics() = default;
 
 void Metrics::request(std::string_view method, int status, std::chrono::nanoseconds time) {
-  impl_->requests.Add({{"method", std::string(method)}, {"status", std::to_string(status)}})
-      .Increment();
+  impl_->request_counter(known_method(method), status).Increment();
   impl_->seconds.Observe(std::chrono::duration<double>(time).count());
 }
 

@@ -41,12 +41,16 @@ Result<boost::asio::ip::tcp::endpoint> parse_endpoint(std::string_view text) {
 Server::Server(const Config::Server& limits, Metrics& metrics,
                std::function<Response(Request)> handle,
                std::function<void(std::uint64_t)> on_closed)
-    : handlers_(limits.handler_threads), shared_{limits, std::move(handle), metrics, handlers_,
-                                                 std::move(on_closed)},
+    : handlers_(limits.handler_threads), shared_{limits,    std::move(handle),    metrics,
+                                                 handlers_, std::move(on_closed), {}},
       local_(io_), tcp_(io_), pause_(io_) {}
 
 Server::~Server() {
   stop();
+}
+
+void Server::answer_at_once(std::function<std::optional<std::string>(const ReadyRequest&)> ready) {
+  shared_.ready = std::move(ready);
 }
 
 Result<void> Server::start(ListeningSocket socket) {

@@ -27,6 +27,8 @@ public:
          std::function<void(std::uint64_t)> on_closed);
   ~Server(); ///< stops
 
+  /// Before start(): what SessionShared::ready is.
+  void answer_at_once(std::function<std::optional<std::string>(const ReadyRequest&)> ready);
   Result<void> start(ListeningSocket socket);
   /// "127.0.0.1:8080" or "[::1]:0": loopback only, since nobody is asked who they are. Gives the
   /// port.

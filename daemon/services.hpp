@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 namespace modeld::daemon {
 
@@ -26,7 +27,7 @@ struct Services {
   BuildSlots& builds;
   std::shared_ptr<fetch::Bandwidth> bandwidth; ///< of all pulls together
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-  std::shared_ptr<PathCache> paths = std::make_shared<PathCache>();
+  std::shared_ptr<PathCache> paths = std::make_shared<PathCache>(store);
 };
 
 // Each file handlers_<resource>.cpp adds its routes; the contract is schema/openapi.yaml.
@@ -42,6 +43,10 @@ void add_import_routes(Router& router, Services& services);
 void add_hub_routes(Router& router, Services& services);
 void add_care_routes(Router& router, Services& services);
 void add_check_routes(Router& router, Services& services);
+
+/// The path of a file that was asked for a moment ago: needs no handler thread. Nothing for every
+/// other request.
+std::optional<std::string> ready_variant(Services& services, const ReadyRequest& request);
 
 /// All of them.
 void add_routes(Router& router, Services& services);

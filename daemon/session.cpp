@@ -4,9 +4,14 @@
 #include "daemon/connection.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+
+#include <fmt/format.h>
+
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -84,10 +89,16 @@ void Connection::read_next() {
 }
 
 void Connection::read_request() {
+  // Most requests are whole by now: nothing to wait for, no timer to set.
+  boost::beast::error_code error;
+  parser->eager(true);
+  buffer.consume(parser->put(buffer.data(), error));
+  if (error == http::error::need_more) error = {};
+  if (error || parser->is_done()) return on_request(error);
   stream.expires_after(shared.limits.header_timeout);
   http::async_read(
       stream, buffer, *parser,
-      [self = shared_from_this()](const auto& error, std::size_t) { self->on_request(error); });
+      [self = shared_from_this()](const auto& failed, std::size_t) { self->on_request(failed); });
 }
 
 void Connection::on_request(const boost::beast::error_code& error) {
@@ -101,6 +112,7 @@ void Connection::on_request(const boost::beast::error_code& error) {
   }
   keep_alive = parser->get().keep_alive();
   head_only = parser->get().method() == http::verb::head;
+  if (answer_at_once()) return;
   // The stream's clock stands still while the handler works.
   stream.expires_never();
   boost::asio::post(shared.handlers, [self = shared_from_this(),
@@ -112,6 +124,37 @@ void Connection::on_request(const boost::beast::error_code& error) {
     boost::asio::post(self->stream.get_executor(),
                       [self, answer] { self->respond(std::move(*answer)); });
   });
+}
+
+bool Connection::answer_at_once() {
+  if (!shared.ready || head_only || !keep_alive) return false;
+  const auto& message = parser->get();
+  const std::string_view method(message.method_string().data(), message.method_string().size());
+  const auto body = shared.ready(
+      {method, {message.target().data(), message.target().size()}, message.body(), peer});
+  if (!body) return false;
+  shared.metrics.request(method, 200, std::chrono::steady_clock::now() - started);
+  send_at_once(fmt::format("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                           "Server: modeld\r\nContent-Length: {}\r\n\r\n{}",
+                           body->size(), *body));
+  return true;
+}
+
+// What the socket takes now it gets now.
+void Connection::send_at_once(std::string text) {
+  const ssize_t n = ::send(stream.socket().native_handle(), text.data(), text.size(),
+                           MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n == static_cast<ssize_t>(text.size())) {
+    if (buffer.size() == 0) return read_next();
+    // Requests that came together must not be answered one inside the other.
+    return boost::asio::post(stream.get_executor(),
+                             [self = shared_from_this()] { self->read_next(); });
+  }
+  auto rest = std::make_shared<std::string>(text, n > 0 ? static_cast<std::size_t>(n) : 0);
+  stream.expires_after(shared.limits.write_timeout);
+  boost::asio::async_write(
+      stream, boost::asio::buffer(*rest),
+      [self = shared_from_this(), rest](const auto& error, std::size_t) { self->written(error); });
 }
 
 void Connection::respond(Response answer) {

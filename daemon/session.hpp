@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace modeld::daemon {
 
@@ -22,6 +23,9 @@ struct SessionShared {
   Metrics& metrics;
   boost::asio::thread_pool& handlers;           ///< where handlers run and files are read
   std::function<void(std::uint64_t)> on_closed; ///< a connection is gone; on a handler thread
+  /// JSON that is in memory, as an answer without a way through the pool; on an I/O thread, where
+  /// nothing may wait. None set: every request goes to `handle`.
+  std::function<std::optional<std::string>(const ReadyRequest&)> ready;
   std::atomic<std::uint64_t> connections{0};
   std::atomic<std::uint64_t> streams{0};
 };

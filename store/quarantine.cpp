@@ -169,17 +169,27 @@ Result<Sha256Digest> hash_file(const Disk& disk, const std::string& path,
   return hash.finish();
 }
 
+std::optional<BlobStamp> stamp_of(Store& store, const Sha256Digest& digest) {
+  const auto row = row_of(store, digest);
+  if (!row || !*row || (*row)->damaged) return std::nullopt;
+  return BlobStamp{(*row)->info.size, (*row)->mtime_ns};
+}
+
+bool has_stamp(Store& store, const Sha256Digest& digest, const BlobStamp& stamp) {
+  const Disk& disk = store.internals().disk;
+  struct stat info {};
+  if (fstatat(disk.fd(), layout::blob(digest).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return false;
+  }
+  return stamp == BlobStamp{static_cast<std::uint64_t>(info.st_size), nanoseconds(info.st_mtim)};
+}
+
 bool looks_unchanged(Store& store, const Sha256Digest& digest) {
   const auto row = row_of(store, digest);
   // In a shared store it is its owner who looks after it; here only that it is there.
   if (row && !*row) return store.internals().shared->find_blob(digest).has_value();
   if (!row || (*row)->damaged) return false;
-  const Disk& disk = store.internals().disk;
-  struct stat info {};
-  const std::string path = layout::blob(digest);
-  return fstatat(disk.fd(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-         static_cast<std::uint64_t>(info.st_size) == (*row)->info.size &&
-         mtime_ns_of(disk, path) == (*row)->mtime_ns;
+  return has_stamp(store, digest, {(*row)->info.size, (*row)->mtime_ns});
 }
 
 Result<void> check_before_use(Store& store, const Sha256Digest& digest) {

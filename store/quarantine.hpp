@@ -7,6 +7,7 @@
 #include "store/store.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,18 @@ struct DamagedBlob {
 
 /// Whether size and time of the file are those of its row: a few microseconds.
 bool looks_unchanged(Store& store, const Sha256Digest& digest);
+
+/// What tells of a writer: size and time of a blob's file.
+struct BlobStamp {
+  std::uint64_t size = 0;
+  std::int64_t mtime_ns = 0;
+
+  bool operator==(const BlobStamp&) const = default;
+};
+/// As the index notes it; nothing for a blob that is damaged, or in a shared store only.
+std::optional<BlobStamp> stamp_of(Store& store, const Sha256Digest& digest);
+/// One look at the disk, none at the index.
+bool has_stamp(Store& store, const Sha256Digest& digest, const BlobStamp& stamp);
 
 /// Before the next use: where size or time differ, the bytes are hashed again. Damage is
 /// quarantined and answered with corrupt, which names those concerned.

@@ -19,9 +19,10 @@
 #include <vector>
 
 // Many clients, each on a connection of its own, ask a running daemon for the path of a model that
-// is here. Each asks once a second, spread evenly, so the times are the daemon's and not those of a
-// queue that the measurement made.
-//   bench_clients SOCKET REF [CLIENTS] [SECONDS]
+// is here. Each asks so many times a second, spread evenly, so the times are the daemon's and not
+// those of a queue that the measurement made. With 0 each asks again as soon as it was answered:
+// then all of them always wait, and a time is the number of clients by the requests a second.
+//   bench_clients SOCKET REF [CLIENTS] [SECONDS] [ASKS_A_SECOND]
 
 namespace {
 
@@ -84,11 +85,12 @@ bool take(Connection& connection, std::string_view bytes) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_clients SOCKET REF [CLIENTS] [SECONDS]\n");
+    std::fprintf(stderr, "usage: bench_clients SOCKET REF [CLIENTS] [SECONDS] [ASKS_A_SECOND]\n");
     return 2;
   }
   const std::size_t clients = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1000;
-  const std::size_t rounds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 10;
+  const std::size_t seconds = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : 10;
+  const std::size_t asks = argc > 5 ? std::strtoul(argv[5], nullptr, 10) : 1;
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -107,24 +109,30 @@ int main(int argc, char** argv) {
     ::epoll_ctl(poll, EPOLL_CTL_ADD, all[i].fd, &event);
   }
   std::vector<double> times;
+  const auto ask = [&](Connection& connection, Clock::time_point due) {
+    connection.due = due;
+    connection.waiting = true;
+    const auto size = static_cast<ssize_t>(request.size());
+    if (::write(connection.fd, request.data(), request.size()) != size) die("asking");
+  };
   const auto start = Clock::now();
-  const auto gap = std::chrono::duration_cast<Clock::duration>(std::chrono::seconds(1)) / clients;
+  const auto end = start + std::chrono::seconds(seconds);
+  const Clock::duration gap = std::chrono::duration_cast<Clock::duration>(std::chrono::seconds(1)) /
+                              static_cast<long>(clients * std::max<std::size_t>(asks, 1));
+  const std::size_t wanted = asks == 0 ? clients : clients * asks * seconds;
   std::size_t sent = 0;
-  std::size_t done = 0;
+  std::size_t waiting = 0;
   std::vector<char> buffer(1U << 16);
-  while (done < clients * rounds) {
-    const auto now = Clock::now();
-    while (sent < clients * rounds && start + gap * sent <= now) {
+  while (sent < wanted || waiting > 0) {
+    while (sent < wanted && (asks == 0 || start + gap * static_cast<long>(sent) <= Clock::now())) {
       Connection& next = all[sent % clients];
-      if (next.waiting) break; // an answer that takes longer than a second
-      next.due = start + gap * sent;
-      next.waiting = true;
-      if (::write(next.fd, request.data(), request.size()) != static_cast<ssize_t>(request.size()))
-        die("asking");
+      if (next.waiting) break; // an answer that takes longer than its turn
+      ask(next, asks == 0 ? Clock::now() : start + gap * static_cast<long>(sent));
       ++sent;
+      ++waiting;
     }
     std::array<epoll_event, 64> events{};
-    const auto next_due = start + gap * sent;
+    const auto next_due = start + gap * static_cast<long>(sent);
     const auto rest = std::clamp<Clock::duration>(next_due - Clock::now(), Clock::duration::zero(),
                                                   std::chrono::milliseconds(10));
     const timespec wait{0, std::chrono::duration_cast<std::chrono::nanoseconds>(rest).count()};
@@ -135,14 +143,21 @@ int main(int argc, char** argv) {
       const ssize_t got = ::read(connection.fd, buffer.data(), buffer.size());
       if (got <= 0) die("reading an answer");
       if (!take(connection, {buffer.data(), static_cast<std::size_t>(got)})) continue;
-      times.push_back(std::chrono::duration<double>(Clock::now() - connection.due).count());
+      const auto now = Clock::now();
+      times.push_back(std::chrono::duration<double>(now - connection.due).count());
       connection.waiting = false;
-      ++done;
+      if (asks == 0 && now < end) {
+        ask(connection, now);
+      } else {
+        --waiting;
+      }
     }
   }
+  const double took = std::chrono::duration<double>(Clock::now() - start).count();
   std::sort(times.begin(), times.end());
-  std::printf("%zu clients, %zu requests: p50 %.0f us, p99 %.0f us, most %.0f us\n", clients,
-              times.size(), times[times.size() / 2] * 1e6, times[times.size() * 99 / 100] * 1e6,
-              times.back() * 1e6);
+  std::printf("%zu clients, %s: %.0f requests a second, p50 %.0f us, p99 %.0f us, most %.0f us\n",
+              clients, asks == 0 ? "each asking again at once" : "spread evenly",
+              static_cast<double>(times.size()) / took, times[times.size() / 2] * 1e6,
+              times[times.size() * 99 / 100] * 1e6, times.back() * 1e6);
   return 0;
 }

@@ -19,6 +19,8 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <future>
+#include <thread>
 
 using namespace modeld;
 using namespace modeld::daemon;
@@ -68,10 +70,12 @@ struct Fixture {
   Descriptor open_file() { return Descriptor(::open((dir / "file").c_str(), O_RDONLY)); }
   std::string path() const { return (dir / "sock").string(); }
 
-  void start() {
+  using Ready = std::function<std::optional<std::string>(const ReadyRequest&)>;
+  void start(Ready ready = {}) {
     server = std::make_unique<Server>(
         limits, metrics, [this](Request request) { return router.handle(std::move(request)); },
         [this](std::uint64_t) { ++closed; });
+    server->answer_at_once(std::move(ready));
     auto socket = ListeningSocket::open(path(), 0600);
     REQUIRE(socket);
     REQUIRE(server->start(*std::move(socket)));
@@ -116,6 +120,46 @@ TEST_CASE("a session answers one request after the other, and knows who asks",
   REQUIRE(first != std::string::npos);
   CHECK(answer.find(expected, first + 1) != std::string::npos);
   CHECK(test::wait_until([&] { return f.closed == 1; }));
+}
+
+TEST_CASE("a session gives what is in memory at once, although every handler is busy",
+          "[daemon][session]") {
+  Fixture f;
+  f.limits.handler_threads = 1;
+  f.start([](const ReadyRequest& request) -> std::optional<std::string> {
+    if (request.method != "POST" || request.target != "/echo") return std::nullopt;
+    return "known: " + std::string(request.body);
+  });
+  std::promise<void> free;
+  f.router.add("GET", "/slow", [&free](const Request&) -> Result<Response> {
+    free.get_future().wait();
+    return Response::text("slow", "text/plain");
+  });
+  UnixConnection slow = f.connect();
+  REQUIRE(slow.write("GET /slow HTTP/1.1\r\n" + std::string(k_close)));
+  const std::string ask = "POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n";
+  UnixConnection quick = f.connect();
+  std::string many;
+  constexpr int k_many = 5000; // more than a buffer, and than a stack would hold
+  for (int i = 0; i < k_many; ++i) {
+    many += ask + (i + 1 < k_many ? "one" : "two");
+  }
+  std::thread writer([&] { CHECK(quick.write(many)); });
+  std::string answers;
+  while (answers.find("known: two") == std::string::npos) {
+    const auto piece = quick.read();
+    REQUIRE(piece);
+    REQUIRE_FALSE(piece->empty());
+    answers += *piece;
+  }
+  writer.join();
+  int ones = 0;
+  for (auto at = answers.find("known: one"); at != std::string::npos; ++ones) {
+    at = answers.find("known: one", at + 1);
+  }
+  CHECK(ones == k_many - 1);
+  free.set_value();
+  CHECK_THAT(f.rest(slow), Contains("slow"));
 }
 
 TEST_CASE("a session holds requests to their limits", "[daemon][session][rule-6]") {
