@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tests/support/memory_files.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -46,8 +47,6 @@ private:
   std::unique_ptr<Process> process_;
 };
 
-/// All bytes of a file.
-std::string read_file(const std::filesystem::path& path);
 /// SHA-256 of a file, in hexadecimal.
 std::string file_sha256(const std::filesystem::path& path);
 /// The last line of a text.
