@@ -96,7 +96,7 @@ TEST_CASE("a missing mount of a shared store is never an empty one", "[store][sh
   const auto refused = Store::open(s.dir / "own", options);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::not_found);
-  CHECK(refused.error().hint.find("mounted") != std::string::npos);
+  CHECK(refused.error().hint.find("mount the file system") != std::string::npos);
   fs::remove(s.dir / "shared");
   fs::rename(s.dir / "away", s.dir / "shared");
   CHECK(*s.open()->find_snapshot(s.snapshot.repo, s.snapshot.commit) == s.snapshot);
