@@ -311,7 +311,11 @@ Result<void> Disk::remove_folder(const std::string& path) const {
 }
 
 Result<void> Disk::remove_tree(const std::string& path) const {
-  if (!exists(path)) return {};
+  struct stat info {};
+  if (fstatat(fd_.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+    return {};
+  }
+  if (!S_ISDIR(info.st_mode)) return unlink(path);
   MODELD_ASSIGN(const auto entries, list(path));
   for (const FolderEntry& entry : entries) {
     const std::string child = path + '/' + entry.name;

@@ -115,7 +115,8 @@ public:
   Result<void>
   make_folders(const std::string& path) const; ///< with parents; each made one is synced
   Result<void> remove_folder(const std::string& path) const; ///< an empty one
-  Result<void> remove_tree(const std::string& path) const;   ///< links are removed, not followed
+  /// A folder with all in it, or a file; links are removed, not followed.
+  Result<void> remove_tree(const std::string& path) const;
 
   /// Whole small file by a temporary one, synced and renamed; the folder is synced.
   Result<void> replace_file(const std::string& path, std::string_view text,

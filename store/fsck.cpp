@@ -99,6 +99,16 @@ Result<void> FsckRun::check_cancel() const {
 
 Result<void> FsckRun::set_aside(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
+  const FolderEntry quarantine{layout::k_quarantine, false, true};
+  if (state_.disk.exists(layout::k_quarantine) &&
+      !leads_to_folder(state_.disk, layout::k_quarantine, quarantine)) {
+    const std::string temporary = state_.temporary("aside");
+    MODELD_TRY(state_.disk.rename(layout::k_quarantine, temporary));
+    MODELD_TRY(state_.disk.make_folders(layout::k_quarantine));
+    MODELD_TRY(state_.disk.rename(
+        temporary, fmt::format("{0}/{0}.{1}", layout::k_quarantine, random_id().substr(0, 8))));
+    if (path == layout::k_quarantine) return {};
+  }
   MODELD_TRY(state_.disk.make_folders(layout::k_quarantine));
   MODELD_TRY(state_.disk.rename(
       path, fmt::format("{}/{}.{}", layout::k_quarantine, name, random_id().substr(0, 8))));

@@ -49,6 +49,7 @@ Result<void> FsckRun::check_blobs() {
 }
 
 Result<void> FsckRun::check_blob_folder(const std::string& folder) {
+  check_writable(folder);
   for (const FolderEntry& file : entries(folder)) {
     MODELD_TRY(check_cancel());
     const std::string path = folder + '/' + file.name;

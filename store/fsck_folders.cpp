@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -104,6 +106,20 @@ std::vector<std::string> FsckRun::files_below(const std::string& top, int depth)
   return paths;
 }
 
+/// A folder in which nothing can be made stops pulls, builds and repairs.
+void FsckRun::check_writable(const std::string& path) {
+  entries(path);
+  if (bad_folders_.contains(path)) return;
+  if (faccessat(state_.disk.fd(), path.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  struct stat info {};
+  if (errno != EACCES || fstatat(state_.disk.fd(), path.c_str(), &info, 0) != 0) return;
+  bad_folders_.insert(path);
+  found("FS-38", path,
+        fmt::format("user {} cannot write to it: mode {:04o}, it belongs to user {}", geteuid(),
+                    info.st_mode & 07777, info.st_uid),
+        "mode set", [&] { return state_.disk.set_mode(path, state_.options.folder_mode); });
+}
+
 void FsckRun::check_folder(const std::string& path, int depth, std::string_view suffix) {
   for (const FolderEntry& entry : entries(path)) {
     const std::string inside = path + '/' + entry.name;
@@ -128,7 +144,14 @@ void FsckRun::check_folders() {
     if (may_be_missing(place.folder) && !state_.disk.exists(place.folder)) continue;
     check_folder(place.folder, place.depth, place.suffix);
   }
-  entries(layout::k_tmp);
+  for (const char* folder : {".", "blobs", layout::k_blobs, layout::k_snapshots, layout::k_variants,
+                             layout::k_pins, layout::k_views, layout::k_tmp}) {
+    check_writable(folder);
+  }
+  for (const char* folder :
+       {layout::k_links, layout::k_standing, layout::k_pieces, layout::k_quarantine}) {
+    if (state_.disk.exists(folder)) check_writable(folder);
+  }
   check_pieces();
 }
 

@@ -36,14 +36,26 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
     MODELD_ASSIGN(snapshot, index->find_snapshot(info.repo, info.commit));
   }
   if (!snapshot) return {};
-  const std::string path = layout::snapshot_manifest(info.repo, info.commit);
+  // A name or a path that none of ours has must not lead anywhere on the disk.
   const std::string text = snapshot->to_json();
+  if (const auto sound = Snapshot::from_json(text); !sound) {
+    return check_strange_row(info, sound.error().message);
+  }
+  const std::string path = layout::snapshot_manifest(info.repo, info.commit);
   // Its time is when the snapshot came, for an index that is made again.
   const Fix rewrite = [&]() -> Result<void> {
     MODELD_TRY(write_manifest(path, text));
     return state_.disk.set_time(path, info.added);
   };
   const auto found_text = state_.disk.read_text(path, k_max_manifest);
+  if (!found_text && snapshot->files.empty() && snapshot->absent.empty()) {
+    found("FS-10", path, found_text.error().message + ", and the index knows no file of it",
+          "row removed", [&] {
+            return change_rows(
+                [&](Index& index) { return index.delete_snapshot(info.repo, info.commit); });
+          });
+    return {};
+  }
   if (!found_text) {
     found("FS-10", path, found_text.error().message, "written again from the index", rewrite);
   } else if (const auto parsed = Snapshot::from_json(*found_text); !parsed) {
@@ -76,6 +88,30 @@ Result<void> FsckRun::check_snapshot_row(const SnapshotInfo& info) {
   return {};
 }
 
+/// A row that cannot be one of ours. Its manifest knows better, where there is one.
+Result<void> FsckRun::check_strange_row(const SnapshotInfo& info, const std::string& wrong) {
+  std::optional<Snapshot> manifest;
+  std::string path = info.repo.text + '@' + info.commit.hex();
+  if (RepoId::parse(info.repo.text)) {
+    path = layout::snapshot_manifest(info.repo, info.commit);
+    const auto text = state_.disk.read_text(path, k_max_manifest);
+    auto parsed = text ? Snapshot::from_json(*text) : fail(text.error());
+    if (parsed && layout::snapshot_manifest(parsed->repo, parsed->commit) == path) {
+      manifest = *std::move(parsed);
+    }
+  }
+  found("FS-12", path, "the row is none of ours: " + wrong,
+        manifest ? "row written again from the manifest" : "row removed", [&] {
+          return change_rows([&](Index& index) -> Result<void> {
+            // What hangs on the row finds it again at the end.
+            MODELD_TRY(index.db().execute("PRAGMA defer_foreign_keys=ON"));
+            MODELD_TRY(index.delete_snapshot(info.repo, info.commit));
+            return manifest ? index.put_snapshot(*manifest, info.added) : Result<void>();
+          });
+        });
+  return {};
+}
+
 Result<void> FsckRun::make_view(const Snapshot& snapshot) {
   std::vector<Variant> variants;
   {
@@ -90,6 +126,11 @@ Result<void> FsckRun::make_view(const Snapshot& snapshot) {
 /// is wrong.
 void FsckRun::check_newer_manifest(const std::string& path, const Snapshot& row,
                                    const Snapshot& manifest, const Fix& rewrite) {
+  if (manifest == row) {
+    found("FS-12", path, "the same as the index, but written in another form",
+          "written again from the index", rewrite);
+    return;
+  }
   const auto both = row.merged_with(manifest);
   const bool ahead = both && *both == manifest &&
                      std::all_of(manifest.files.begin(), manifest.files.end(),
@@ -275,10 +316,12 @@ Result<void> FsckRun::check_views() {
 Result<void> FsckRun::check_view(const RepoId& repo, const GitOid& commit,
                                  const std::string& path) {
   std::set<std::string> expected;
+  bool known = false;
   {
     auto index = state_.writer.lock();
     MODELD_ASSIGN(const auto snapshot, index->find_snapshot(repo, commit));
     if (snapshot) {
+      known = true;
       for (const SnapshotFile& file : snapshot->files) {
         expected.insert(file.path);
       }
@@ -289,7 +332,7 @@ Result<void> FsckRun::check_view(const RepoId& repo, const GitOid& commit,
     }
   }
   MODELD_ASSIGN(const auto files, list_tree(state_.disk, path));
-  if (expected.empty()) {
+  if (!known && expected.empty()) {
     const bool ours = std::all_of(files.begin(), files.end(), [&](const std::string& file) {
       return is_blob_link(state_.disk, path + '/' + file);
     });

@@ -82,6 +82,21 @@ Result<void> FsckRun::check_pins() {
   for (const Pin& pin : pins) {
     const std::string path = layout::pin_manifest(pin.name);
     const auto text = state_.disk.read_text(path, k_max_manifest);
+    bool names_snapshot = false;
+    {
+      auto index = state_.writer.lock();
+      MODELD_ASSIGN(const auto info, index->snapshot_info(pin.repo, pin.commit));
+      names_snapshot = info.has_value();
+    }
+    if (!names_snapshot) {
+      found("FS-27", path,
+            fmt::format("it names {}@{}, which is not here", pin.repo.text, pin.commit.hex()),
+            "row removed", [&]() -> Result<void> {
+              if (state_.disk.exists(path)) MODELD_TRY(set_aside(path));
+              return change_rows([&](Index& index) { return index.delete_pin(pin.name); });
+            });
+      continue;
+    }
     if (text && *text == pin_to_json(pin)) continue;
     const auto parsed = text ? pin_from_json(*text) : fail(text.error());
     found("FS-27", path, parsed ? "differs from the index" : parsed.error().message,

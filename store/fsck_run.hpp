@@ -60,6 +60,7 @@ private:
   // fsck_folders.cpp
   void check_folders();
   void check_folder(const std::string& path, int depth, std::string_view suffix);
+  void check_writable(const std::string& path);
   void check_pieces();
   void check_standing();
   /// What a folder holds; nothing where it cannot be listed, which is a finding.
@@ -70,6 +71,7 @@ private:
   // fsck_manifests.cpp
   Result<void> check_snapshots();
   Result<void> check_snapshot_row(const SnapshotInfo& info);
+  Result<void> check_strange_row(const SnapshotInfo& info, const std::string& wrong);
   void check_newer_manifest(const std::string& path, const Snapshot& row, const Snapshot& manifest,
                             const Fix& rewrite);
   Result<void> make_view(const Snapshot& snapshot);

@@ -75,7 +75,10 @@ Sha256Digest read_sha256(const Query& query) {
 Result<Index> Index::open(const std::filesystem::path& file, Db::Access access,
                           DiskWatcher* watcher) {
   MODELD_ASSIGN(auto db, Db::open(file, access, watcher));
-  if (access == Db::Access::read_write) MODELD_TRY(migrate(db, contracts::files()));
+  if (access == Db::Access::read_write) {
+    MODELD_TRY(migrate(db, contracts::files()));
+    MODELD_TRY(check_tables(db, contracts::files()));
+  }
   return Index(std::move(db));
 }
 

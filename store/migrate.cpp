@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace modeld::store {
 namespace {
@@ -44,11 +46,44 @@ Result<std::string> steps(std::span<const EmbeddedFile> files, std::int64_t from
   return sql;
 }
 
+/// What the contract makes: "CREATE TABLE name (" and "CREATE INDEX name ON".
+std::vector<std::string> made_by(std::string_view sql) {
+  std::vector<std::string> names;
+  for (const std::string_view start : {"CREATE TABLE ", "CREATE INDEX "}) {
+    for (auto at = sql.find(start); at != std::string_view::npos; at = sql.find(start, at + 1)) {
+      const auto from = at + start.size();
+      names.emplace_back(sql.substr(from, sql.find(' ', from) - from));
+    }
+  }
+  return names;
+}
+
 } // namespace
+
+Result<void> check_tables(Db& db, std::span<const EmbeddedFile> files) {
+  MODELD_ASSIGN(const auto whole, find_file(files, "index.sql"));
+  for (const std::string& name : made_by(whole)) {
+    auto query = db.query("SELECT 1 FROM sqlite_master WHERE name = ?");
+    query.bind(name);
+    MODELD_ASSIGN(const bool there, query.step());
+    if (!there) {
+      return fail(Errc::corrupt, fmt::format("opening the index: its '{}' is missing", name),
+                  k_rebuild_hint);
+    }
+  }
+  return {};
+}
 
 Result<void> migrate(Db& db, std::span<const EmbeddedFile> files, int version) {
   MODELD_ASSIGN(const auto found, user_version(db));
   if (found == version) return {};
+  if (found == 0) {
+    auto query = db.query("SELECT count(*) FROM sqlite_master");
+    MODELD_ASSIGN(const bool row, query.step());
+    if (row && query.integer(0) > 0) {
+      return fail(Errc::corrupt, "opening the index: it has tables and no version", k_rebuild_hint);
+    }
+  }
   if (found > version) {
     return fail(Errc::unsupported,
                 fmt::format("opening the index: schema version {} was written by modeld {}, this "

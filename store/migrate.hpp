@@ -17,4 +17,7 @@ inline constexpr int k_index_version = 3;
 /// that wrote it.
 Result<void> migrate(Db& db, std::span<const EmbeddedFile> files, int version = k_index_version);
 
+/// corrupt where a table or an index of the contract is missing.
+Result<void> check_tables(Db& db, std::span<const EmbeddedFile> files);
+
 } // namespace modeld::store

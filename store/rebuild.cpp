@@ -172,11 +172,9 @@ Result<void> replace_index(const Disk& disk) {
   MODELD_ASSIGN(const auto file, disk.open_write(k_new_index, 0644));
   MODELD_TRY(disk.sync(file, k_new_index));
   // The old log belongs to the old file; what is in it is given up with that.
-  MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-wal"));
-  MODELD_TRY(disk.unlink(std::string(layout::k_index) + "-shm"));
-  if (disk.exists(k_old_index) && !disk.size_of(k_old_index)) {
-    MODELD_TRY(disk.remove_tree(k_old_index)); // a folder that once was in the index's place
-  }
+  MODELD_TRY(disk.remove_tree(std::string(layout::k_index) + "-wal"));
+  MODELD_TRY(disk.remove_tree(std::string(layout::k_index) + "-shm"));
+  MODELD_TRY(disk.remove_tree(k_old_index)); // may be a folder that was in the index's place
   if (disk.exists(layout::k_index)) MODELD_TRY(disk.rename(layout::k_index, k_old_index));
   MODELD_TRY(disk.rename(k_new_index, layout::k_index));
   return disk.sync_folder(".");

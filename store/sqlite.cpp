@@ -12,9 +12,6 @@ namespace modeld::store {
 namespace {
 
 constexpr int k_busy_timeout_ms = 5000;
-constexpr const char* k_rebuild_hint =
-    "modelctl fsck --rebuild makes a new index out of the manifests; where the daemon does not "
-    "start, modeld --rebuild-index does";
 
 Errc code_of(int primary) {
   switch (primary) {
@@ -156,6 +153,9 @@ Result<Db> Db::open(const std::filesystem::path& file, Access access, DiskWatche
   const std::string doing = fmt::format("opening the index '{}'", file.string());
   if (code != SQLITE_OK) {
     return fail(from_sqlite(handle, code, doing).with_hint(k_rebuild_hint));
+  }
+  if (access == Access::read_write && sqlite3_db_readonly(handle, "main") == 1) {
+    return fail(Errc::denied, fmt::format("{}: it may not be written to", doing), k_rebuild_hint);
   }
   sqlite3_busy_timeout(handle, k_busy_timeout_ms);
   const char* settings = access == Access::read_only

@@ -21,6 +21,11 @@ namespace modeld::store {
 
 class Db;
 
+/// For an index that cannot be used.
+inline constexpr const char* k_rebuild_hint =
+    "modelctl fsck --rebuild makes a new index out of the manifests; where the daemon does not "
+    "start, modeld --rebuild-index does";
+
 /// The only door for SQLite's codes: FULL is no_space, BUSY and LOCKED busy, CORRUPT and NOTADB
 /// corrupt, CONSTRAINT conflict, READONLY and PERM denied.
 Error from_sqlite(sqlite3* db, int code, std::string_view doing);

@@ -273,6 +273,31 @@ std::vector<Damage> damages() {
          other.files.pop_back();
          write_file(s.at(manifest), other.to_json());
        }},
+      {"FS-12", "a row has a name that leads out of the store",
+       [](Subject& s) {
+         s.sql("INSERT INTO snapshots (repo, commit_id, files, bytes, added) VALUES "
+               "('../../out', zeroblob(20), 0, 0, 1)");
+       }},
+      {"FS-12", "a row has a path that leads out of the store",
+       [](Subject& s) {
+         s.sql("UPDATE snapshot_files SET path = '../../out' WHERE path = 'config.json'");
+       }},
+      {"FS-10", "a row of a snapshot came from nowhere",
+       [](Subject& s) {
+         s.sql("INSERT INTO snapshots (repo, commit_id, files, bytes, added) VALUES "
+               "('some/name', zeroblob(20), 0, 0, 1)");
+       }},
+      {"FS-27", "a row of a pin names a snapshot that is not here",
+       [](Subject& s) {
+         s.sql("INSERT INTO pins VALUES ('ghost', 'no/where', zeroblob(20), 0, 1)");
+       }},
+      {"FS-16", "a file is in the place of a view",
+       [=](Subject& s) {
+         fs::remove_all(s.at(view));
+         write_file(s.at(view), "x");
+       }},
+      {"FS-12", "a snapshot's manifest was laid out anew",
+       [=](Subject& s) { write_file(s.at(manifest), " " + read_file(s.at(manifest)) + "\n\n"); }},
       {"FS-12", "a snapshot grew, and its rows did not",
        [=](Subject& s) {
          s.sql("INSERT INTO absent_files SELECT repo, commit_id, path, size, git_oid, NULL FROM "
@@ -387,6 +412,11 @@ std::vector<Damage> damages() {
        }},
       {"FS-38", "the folder of variants was removed",
        [](Subject& s) { fs::remove_all(s.at("variants")); }},
+      {"FS-38", "a folder of blobs cannot be written to",
+       [](Subject& s) { REQUIRE(chmod(s.blob("wwww").parent_path().c_str(), 0555) == 0); }, true,
+       false, true},
+      {"FS-38", "a file is in the place of the quarantine",
+       [](Subject& s) { write_file(s.at("quarantine"), "x"); }},
       {"FS-39", "the record of a standing link was cut short",
        [](Subject& s) {
          StandingLink link;
@@ -598,6 +628,43 @@ TEST_CASE("S4 a lost index is made again, and not taken for an empty one", "[sto
   const auto plan = plan_collection(*subject.store, options);
   REQUIRE(plan);
   CHECK(plan->won == 0);
+}
+
+TEST_CASE("an index that lacks a table or may not be written is told at the start, with what to do",
+          "[store][index]") {
+  Subject subject;
+  const fs::path root = subject.store->root();
+  const fs::path file = subject.at(layout::k_index);
+  std::string wrong = "missing";
+  bool powerless = false;
+  SECTION("a table") {
+    subject.sql("DROP TABLE leases");
+  }
+  SECTION("an index of it") {
+    subject.sql("DROP INDEX snapshot_files_by_digest");
+  }
+  SECTION("its version") {
+    subject.sql("PRAGMA user_version = 0");
+    wrong = "no version";
+  }
+  SECTION("the right to write") {
+    REQUIRE(chmod(file.c_str(), 0444) == 0);
+    wrong = "may not be written";
+    powerless = geteuid() == 0;
+  }
+  subject.store.reset();
+  {
+    const Powerless guard(powerless);
+    const auto refused = Store::open(root, small_options());
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, Catch::Contains(wrong));
+    CHECK_THAT(refused.error().hint, Catch::Contains("--rebuild-index"));
+  }
+  StoreOptions options = small_options();
+  options.rebuild_index = true;
+  const auto opened = Store::open(root, options);
+  REQUIRE(opened);
+  CHECK((*opened)->list_snapshots()->size() == 1);
 }
 
 TEST_CASE("a lost marker is written again only where that is asked for", "[store][fsck]") {
