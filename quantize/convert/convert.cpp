@@ -73,6 +73,8 @@ public:
     if (options_.vocab_only) out_.named_for = NamedFor::vocabulary;
     MODELD_TRY(name_adapters());
     out_.left_out = std::move(weights_.dropped);
+    append(out_.left_out, plan.left_out);
+    out_.origins = std::move(plan.origins);
     return std::move(out_);
   }
 

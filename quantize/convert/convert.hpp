@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "quantize/convert/tensor_origin.hpp"
 #include "quantize/gguf/gguf_model.hpp"
 #include "quantize/metadata/metadata.hpp"
 #include "schema/file_set.hpp"
@@ -58,6 +59,7 @@ struct ConvertResult {
   /// the reference writes as "lora-NAME-FILE".
   std::vector<std::string> adapters;
   std::vector<std::string> left_out; ///< source tensors that a rule leaves out
+  std::vector<TensorOrigin> origins; ///< of each tensor of the model
 
   /// The name that the reference gives to the output.
   std::string file_name() const;

@@ -23,10 +23,10 @@ Result<void> take_nvfp4(QuantizedWeights& weights) {
     NamedSource source{name, *std::move(blocks), {}, false, true, nullptr, nullptr};
     source.scale2 = weights.find(base + ".weight_scale_2");
     source.input_scale = weights.find(base + ".input_scale");
-    weights.put_front(std::move(source));
+    NamedSource& kept = weights.put_front(std::move(source));
     for (const std::string_view suffix :
          {".weight", ".weight_scale", ".weight_scale_2", ".input_scale"}) {
-      weights.remove(base + std::string(suffix));
+      weights.take_into(kept, base + std::string(suffix));
     }
   }
   for (const std::string& name : weights.names()) {
@@ -43,7 +43,7 @@ Result<void> bitnet(QuantizedWeights& weights) {
     MODELD_ASSIGN(SourcePtr packed, weights.need(weight));
     MODELD_TRY(
         weights.replace(weight, bitnet_weight(std::move(packed), weights.find(name)), false));
-    weights.remove(name);
+    weights.take_into(weights.at(weight), name);
   }
   return {};
 }
@@ -77,10 +77,10 @@ Result<void> gptq(QuantizedWeights& weights, const Settings& settings) {
     MODELD_ASSIGN(parts.g_idx, weights.need(base + ".g_idx"));
     auto value = gptq_weight(parts, settings.whole("bits", 0), shift);
     if (!value) return fail(QuantizedWeights::about(std::move(value.error()), base));
+    NamedSource& plain = weights.append(base + ".weight", *std::move(value));
     for (const std::string_view part : {".qweight", ".qzeros", ".scales", ".g_idx"}) {
-      weights.remove(base + std::string(part));
+      weights.take_into(plain, base + std::string(part));
     }
-    weights.append(base + ".weight", *std::move(value));
   }
   return {};
 }
@@ -122,9 +122,10 @@ Result<void> mxfp4(QuantizedWeights& weights) {
     if (!shaped) return fail(QuantizedWeights::about(std::move(shaped.error()), base));
     auto packed = mxfp4_blocks(*std::move(shaped), scales);
     if (!packed) return fail(QuantizedWeights::about(std::move(packed.error()), base));
-    weights.put_front({base + "_packed", *std::move(packed), {}, false, true, nullptr, nullptr});
-    weights.remove(name);
-    weights.remove(base + "_blocks");
+    NamedSource& kept = weights.put_front(
+        {base + "_packed", *std::move(packed), {}, false, true, nullptr, nullptr});
+    weights.take_into(kept, base + "_blocks");
+    weights.take_into(kept, name);
   }
   return {};
 }

@@ -60,10 +60,10 @@ Result<void> packed(QuantizedWeights& weights, const Settings& how) {
     parts.zero_point = weights.find(base + "_zero_point");
     auto value = packed_weight(parts, how.whole("num_bits", 0), how.whole("group_size", 0));
     if (!value) return fail(QuantizedWeights::about(std::move(value.error()), base));
+    NamedSource& plain = weights.append(base, *std::move(value));
     for (const std::string_view part : {"_packed", "_scale", "_shape", "_zero_point"}) {
-      weights.remove(base + std::string(part));
+      weights.take_into(plain, base + std::string(part));
     }
-    weights.append(base, *std::move(value));
   }
   return {};
 }

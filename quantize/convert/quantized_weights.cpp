@@ -31,8 +31,12 @@ SourcePtr QuantizedWeights::find(const std::string& name) const {
 
 Result<SourcePtr> QuantizedWeights::need(const std::string& name) const {
   if (SourcePtr found = find(name)) return found;
-  return fail(Errc::malformed,
-              fmt::format("reading quantized weights: tensor '{}' is missing", name));
+  return fail(Error{Errc::malformed,
+                    fmt::format("reading quantized weights: tensor '{}' is missing", name),
+                    {},
+                    {},
+                    0}
+                  .with_detail("misfit", "part"));
 }
 
 std::vector<std::string> QuantizedWeights::names() const {
@@ -66,7 +70,7 @@ Result<void> QuantizedWeights::scale(const std::string& weight, const std::strin
                                      const std::vector<std::uint64_t>& block, bool fp8) {
   MODELD_ASSIGN(SourcePtr values, need(weight));
   MODELD_TRY(replace(weight, scaled_weight(std::move(values), find(scale_name), block), fp8));
-  removed_.insert(scale_name);
+  take_into(at(weight), scale_name);
   return {};
 }
 
@@ -74,18 +78,36 @@ void QuantizedWeights::rename_to_end(const std::string& from, const std::string&
                                      SourcePtr tensor) {
   if (find(to) != nullptr) return;
   removed_.insert(from);
+  std::vector<std::string> stored = std::exchange(at(from).stored, {});
   places_[to] = weights_.tensors.size();
-  weights_.tensors.push_back({to, std::move(tensor), {}, false, false, nullptr, nullptr});
+  weights_.tensors.push_back(
+      {to, std::move(tensor), {}, false, false, nullptr, nullptr, std::move(stored)});
 }
 
-void QuantizedWeights::append(std::string name, SourcePtr tensor) {
-  added_.push_back({std::move(name), std::move(tensor), {}, false, false, nullptr, nullptr});
+NamedSource& QuantizedWeights::append(std::string name, SourcePtr tensor) {
+  return added_.emplace_back(
+      NamedSource{std::move(name), std::move(tensor), {}, false, false, nullptr, nullptr});
+}
+
+void QuantizedWeights::take_into(NamedSource& into, const std::string& name) {
+  const auto place = places_.find(name);
+  if (place != places_.end()) {
+    for (std::string& stored : std::exchange(weights_.tensors[place->second].stored, {})) {
+      into.stored.push_back(std::move(stored));
+    }
+  }
+  removed_.insert(name);
 }
 
 void QuantizedWeights::apply() {
   std::vector<NamedSource> all = std::move(front_);
   for (NamedSource& source : weights_.tensors) {
-    if (!removed_.contains(source.name)) all.push_back(std::move(source));
+    if (!removed_.contains(source.name)) {
+      all.push_back(std::move(source));
+    } else {
+      // What nothing was made of: scales of activations.
+      weights_.dropped.insert(weights_.dropped.end(), source.stored.begin(), source.stored.end());
+    }
   }
   std::move(added_.begin(), added_.end(), std::back_inserter(all));
   weights_.tensors = std::move(all);

@@ -20,13 +20,15 @@ public:
 
   /// Null where there is none (any more).
   SourcePtr find(const std::string& name) const;
-  /// malformed where there is none.
+  /// malformed where there is none, with the detail "misfit": "part".
   Result<SourcePtr> need(const std::string& name) const;
   std::vector<std::string> names() const;
   /// Whether a factor of some weight has not been taken yet.
   bool any_scale_left() const;
 
   void remove(const std::string& name) { removed_.insert(name); }
+  /// The tensor goes, and `into` is made of it.
+  void take_into(NamedSource& into, const std::string& name);
   Result<void> replace(const std::string& name, Result<SourcePtr> value, bool fp8);
   /// A weight times its scale, which goes. `block`: rows and columns that share a factor.
   Result<void> scale(const std::string& weight, const std::string& scale_name,
@@ -34,9 +36,10 @@ public:
   /// Takes the place behind all others, unless that name is there.
   void rename_to_end(const std::string& from, const std::string& to, SourcePtr tensor);
   /// Before everything else, in the order of the calls.
-  void put_front(NamedSource source) { front_.push_back(std::move(source)); }
+  NamedSource& put_front(NamedSource source) { return front_.emplace_back(std::move(source)); }
   /// Behind everything else: a weight under a name of its own.
-  void append(std::string name, SourcePtr tensor);
+  NamedSource& append(std::string name, SourcePtr tensor);
+  NamedSource& at(const std::string& name) { return weights_.tensors[places_.at(name)]; }
   void apply();
 
   static Error about(Error error, const std::string& name);

@@ -11,12 +11,15 @@ namespace json = boost::json;
 
 namespace modeld::quantize {
 
-Result<std::vector<WholeTensor>> TensorGroups::add(const RuleMatch& match, SourcePtr tensor) {
+Result<std::vector<WholeTensor>> TensorGroups::add(const RuleMatch& match,
+                                                   const NamedSource& source) {
   const std::size_t group = *matcher_.rule(match.rule).group;
   Collected& all = collected_[{group, match.numbers.bid.value_or(0)}];
   all.numbers = match.numbers;
   all.numbers.xid.reset();
-  all.parts[{match.rule, match.numbers.xid.value_or(0)}] = std::move(tensor);
+  all.parts[{match.rule, match.numbers.xid.value_or(0)}] = source.tensor;
+  auto& stored = all.stored[match.rule];
+  stored.insert(stored.end(), source.stored.begin(), source.stored.end());
   all.suffixes[match.rule] = match.suffix;
   return finish(group, all);
 }
@@ -70,9 +73,15 @@ Result<std::vector<WholeTensor>> TensorGroups::finish(std::size_t group, Collect
     MODELD_ASSIGN(SourcePtr joined,
                   shape.stack ? stack_parts(stacked) : concat_parts(stacked, *shape.join));
     stacked = {std::move(joined)};
+    for (std::size_t i = 1; i < rules.size(); ++i) {
+      auto& first = all.stored[rules[0]];
+      const auto& more = all.stored[rules[i]];
+      first.insert(first.end(), more.begin(), more.end());
+    }
   }
   for (std::size_t i = 0; i < stacked.size(); ++i) {
-    out.push_back({rules[i], std::move(stacked[i]), all.numbers, all.suffixes[rules[i]]});
+    out.push_back({rules[i], std::move(stacked[i]), all.numbers, all.suffixes[rules[i]],
+                   all.stored[rules[i]]});
   }
   all.parts.clear();
   return out;
@@ -85,14 +94,24 @@ tl::unexpected<Error> TensorGroups::missing_part(std::size_t r, NameNumbers numb
                                            matcher_.rule(r).from[0].fill(numbers)));
 }
 
-Result<void> TensorGroups::check() const {
+Result<void> TensorGroups::check(std::vector<PlanFault>* faults) const {
   for (const auto& [key, all] : collected_) {
     if (all.parts.empty()) continue;
     MODELD_ASSIGN(const std::uint64_t count, count_of(key.first, all.numbers));
     MODELD_ASSIGN(const auto rules, rules_of(key.first, all.numbers));
     for (const std::size_t r : rules) {
       for (std::uint32_t xid = 0; xid < count; ++xid) {
-        if (!all.parts.contains({r, xid})) return missing_part(r, all.numbers, xid);
+        if (all.parts.contains({r, xid})) continue;
+        auto missing = missing_part(r, all.numbers, xid);
+        if (faults == nullptr) return missing;
+        NameNumbers numbers = all.numbers;
+        numbers.xid = xid;
+        const auto suffix = all.suffixes.find(r);
+        faults->push_back({PlanFault::Kind::missing,
+                           matcher_.rule(r).from[0].fill(numbers) +
+                               (suffix == all.suffixes.end() ? ".weight" : suffix->second),
+                           std::move(missing.value().message)});
+        break; // the first of them tells enough
       }
     }
   }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "quantize/convert/rule_match.hpp"
-#include "quantize/convert/source_tensor.hpp"
+#include "quantize/convert/tensor_plan.hpp"
+#include "quantize/convert/weights.hpp"
 
 #include <cstdint>
 #include <map>
@@ -18,6 +19,7 @@ struct WholeTensor {
   SourcePtr tensor;
   NameNumbers numbers;
   std::string suffix;
+  std::vector<std::string> stored; ///< the checkpoint's own names of all parts
 };
 
 /// Experts and other parts that become one tensor, until all of them are there. The matcher must
@@ -28,15 +30,17 @@ public:
 
   /// What is whole with this part, in the order in which it goes out; mostly nothing. malformed: a
   /// part is missing among them.
-  Result<std::vector<WholeTensor>> add(const RuleMatch& match, SourcePtr tensor);
-  /// malformed where parts are left that never became whole, with the first that is missing.
-  Result<void> check() const;
+  Result<std::vector<WholeTensor>> add(const RuleMatch& match, const NamedSource& source);
+  /// malformed where parts are left that never became whole, with the first that is missing. With
+  /// `faults` the first of each rule and block is listed instead.
+  Result<void> check(std::vector<PlanFault>* faults) const;
 
 private:
   /// The parts of a group for one block.
   struct Collected {
     std::map<std::pair<std::size_t, std::uint32_t>, SourcePtr> parts; ///< by rule and expert
     std::map<std::size_t, std::string> suffixes;                      ///< by rule
+    std::map<std::size_t, std::vector<std::string>> stored;           ///< likewise
     NameNumbers numbers;
   };
 

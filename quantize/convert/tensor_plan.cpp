@@ -75,6 +75,7 @@ Result<void> TensorPlanner::add_plain(std::string name, SourcePtr tensor,
   MODELD_ASSIGN(GgufTensor out,
                 encode_tensor(std::move(name), std::move(tensor), type, options_.overflow));
   plan_.tensors.push_back(std::move(out));
+  plan_.origins.push_back(origin_);
   return {};
 }
 
@@ -118,7 +119,12 @@ Result<bool> TensorPlanner::fused(const std::string& name, const SourcePtr& tens
   const std::string block = name.substr(0, name.size() - (gate ? k_gate : k_up).size());
   auto& [first, second] = gate_up_[block];
   (gate ? first : second) = tensor;
-  if (first == nullptr || second == nullptr) return true;
+  if (first == nullptr || second == nullptr) {
+    waiting_[block] = origin_.sources;
+    return true;
+  }
+  const std::vector<std::string>& earlier = waiting_[block];
+  origin_.sources.insert(origin_.sources.begin(), earlier.begin(), earlier.end());
   const std::array parts{std::exchange(first, nullptr), std::exchange(second, nullptr)};
   MODELD_ASSIGN(SourcePtr joined, concat(parts, 1));
   MODELD_TRY(add(block + ".ffn_gate_up_exps.weight", std::move(joined), wanted));

@@ -14,6 +14,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace json = boost::json;
@@ -42,17 +43,62 @@ public:
       MODELD_ASSIGN(const auto match, matcher_.find(source.name));
       if (!match) {
         unmapped.push_back(source.name);
+        if (options_.faults != nullptr) note(PlanFault::Kind::unknown, source.name, "");
         continue;
       }
-      MODELD_TRY(take(source, *match));
+      sources_ = source.stored;
+      if (auto taken = take(source, *match); !taken) {
+        if (options_.faults == nullptr) return fail(std::move(taken.error()));
+        note(is_misfit(taken.error()) ? PlanFault::Kind::misfit : PlanFault::Kind::unable,
+             source.name, std::move(taken.error().message));
+      }
     }
     if (!generated) MODELD_TRY(end_of_front());
-    if (!unmapped.empty()) return refuse_unmapped(unmapped);
-    MODELD_TRY(groups_.check());
-    return std::move(plan_).finish();
+    if (!unmapped.empty() && options_.faults == nullptr) return refuse_unmapped(unmapped);
+    MODELD_TRY(groups_.check(options_.faults));
+    TensorPlan plan = std::move(plan_).finish();
+    list_left_out(weights, plan);
+    return plan;
   }
 
 private:
+  void note(PlanFault::Kind kind, std::string tensor, std::string message) {
+    options_.faults->push_back({kind, std::move(tensor), std::move(message)});
+  }
+
+  static bool is_misfit(const Error& error) {
+    return std::any_of(error.details.begin(), error.details.end(),
+                       [](const auto& detail) { return detail.first == "misfit"; });
+  }
+
+  /// Rules may take a tensor and make nothing of it.
+  static void list_left_out(const Weights& weights, TensorPlan& plan) {
+    std::set<std::string_view> used;
+    for (const TensorOrigin& origin : plan.origins) {
+      used.insert(origin.sources.begin(), origin.sources.end());
+    }
+    for (const NamedSource& source : weights.tensors) {
+      for (const std::string& name : source.stored) {
+        if (!used.contains(name)) plan.left_out.push_back(name);
+      }
+    }
+  }
+
+  /// As it stands in the family's file.
+  static std::string text_of(const std::vector<OpRule>& ops) {
+    std::string text;
+    for (const OpRule& op : ops) {
+      if (!text.empty()) text += ", ";
+      text += op.name;
+      std::string arguments;
+      for (const Expr& argument : op.arguments) {
+        arguments += (arguments.empty() ? "" : ", ") + argument.text();
+      }
+      if (!arguments.empty()) text += "(" + arguments + ")";
+    }
+    return text;
+  }
+
   Result<void> end_of_front() {
     for (const PackedExperts& rest : std::exchange(packed_, {})) {
       MODELD_TRY(emit_experts(rest));
@@ -68,7 +114,10 @@ private:
         if (rule.to.has_bid()) numbers.bid = static_cast<std::uint32_t>(bid);
         MODELD_ASSIGN(const bool applies, matcher_.holds(rule.when, numbers));
         if (!applies) continue;
-        MODELD_ASSIGN(SourcePtr made, generate(rule.by, matcher_.scope_for(numbers), files_));
+        plan_.set_origin({{}, text_of({rule.by})});
+        auto generated = generate(rule.by, matcher_.scope_for(numbers), files_);
+        if (!generated && options_.faults != nullptr) continue;
+        MODELD_ASSIGN(SourcePtr made, std::move(generated));
         MODELD_TRY(plan_.add(rule.to.fill(numbers), std::move(made), ""));
       }
     }
@@ -82,14 +131,16 @@ private:
       return take_packed(source, match);
     }
     if (const SourcePtr other = plan_.find(rule.unless_equal); other != nullptr) {
+      if (options_.faults != nullptr) return {};
       MODELD_ASSIGN(const bool same, equal_tensors(*other, *source.tensor));
       if (same) return {};
     }
     if (rule.blocks) return emit_blocks(rule, source, match);
     if (!rule.group) return emit(rule, source.name, source.tensor, match.numbers, match.suffix);
-    MODELD_ASSIGN(const auto whole, groups_.add(match, source.tensor));
+    MODELD_ASSIGN(const auto whole, groups_.add(match, source));
     for (const WholeTensor& one : whole) {
       const TensorRule& of = family_.tensors[one.rule];
+      sources_ = one.stored;
       MODELD_TRY(emit(of, of.from[0].text(), one.tensor, one.numbers, one.suffix));
     }
     return {};
@@ -160,6 +211,10 @@ private:
   Result<void> emit_packed(const RuleMatch& match, const SourcePtr& blocks,
                            const std::vector<const NamedSource*>& parts) {
     const TensorRule& rule = family_.tensors[match.rule];
+    sources_.clear();
+    for (const NamedSource* part : parts) {
+      sources_.insert(sources_.end(), part->stored.begin(), part->stored.end());
+    }
     MODELD_TRY(emit(rule, parts[0]->name, blocks, match.numbers, match.suffix));
     const std::string stem = rule.outputs[0].to.fill(match.numbers);
     std::vector<SourcePtr> scales;
@@ -197,6 +252,7 @@ private:
       if (!applies) continue;
       ConfigScope scope = matcher_.scope_for(numbers);
       scope.set("suffix", json::value(suffix));
+      plan_.set_origin({sources_, text_of(out.ops)});
       auto changed = run_ops(tensor, out.ops, scope);
       if (!changed) {
         return fail(std::move(changed.error()).context(fmt::format("converting '{}'", source)));
@@ -246,6 +302,7 @@ private:
   TensorGroups groups_;
   TensorPlanner plan_;
   std::vector<PackedExperts> packed_; ///< in the order of their first parts
+  std::vector<std::string> sources_;  ///< the checkpoint's own names of what is being emitted
 };
 
 } // namespace

@@ -14,8 +14,13 @@ namespace modeld::quantize {
 namespace {
 
 tl::unexpected<Error> no_fit(std::string_view what, const SourceTensor& tensor) {
-  return fail(Errc::unsupported, fmt::format("cannot {} a tensor of shape [{}]", what,
-                                             fmt::join(tensor.shape(), ", ")));
+  return fail(
+      Error{Errc::unsupported,
+            fmt::format("cannot {} a tensor of shape [{}]", what, fmt::join(tensor.shape(), ", ")),
+            {},
+            {},
+            0}
+          .with_detail("misfit", "shape"));
 }
 
 Shape row_major(const Shape& shape) {
@@ -327,6 +332,14 @@ Result<SourcePtr> stack(std::span<const SourcePtr> parts) {
 Result<SourcePtr> rotary_halves(const SourcePtr& tensor, std::int64_t heads) {
   const Shape shape = tensor->shape();
   const auto parts = static_cast<std::uint64_t>(heads) * 2;
+  // Heads of an odd size fit the configuration, and can be turned by nobody.
+  if (!shape.empty() && heads > 0 && shape[0] % static_cast<std::uint64_t>(heads) == 0 &&
+      shape[0] % parts != 0) {
+    return fail(Errc::unsupported,
+                fmt::format("cannot interleave the halves of {} heads in {} rows: heads have no "
+                            "halves of equal size",
+                            heads, shape[0]));
+  }
   if (shape.empty() || heads <= 0 || shape[0] % parts != 0) {
     return no_fit(fmt::format("interleave the halves of {} heads in", heads), *tensor);
   }

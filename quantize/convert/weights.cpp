@@ -159,6 +159,7 @@ Result<void> refuse_twice(const FileSet& files, const std::vector<Shard>& shards
 NamedSource source_of(const Shard& shard, const validate::SafetensorsTensor& tensor) {
   NamedSource source;
   source.name = tensor.name;
+  source.stored = {tensor.name};
   if (const auto type = element_type(tensor.dtype)) {
     source.tensor =
         memory_tensor(*type, tensor.shape, shard.header.data(shard.bytes, tensor).data());

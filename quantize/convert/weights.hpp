@@ -18,6 +18,8 @@ struct NamedSource {
   bool front = false;          ///< comes out before everything else (repacked 4-bit blocks)
   SourcePtr scale2;            ///< of NVFP4 blocks: one factor for the tensor; may be null
   SourcePtr input_scale;       ///< likewise for its input
+  /// Names of the checkpoint's own tensors that it is made of: its own first, then its scales.
+  std::vector<std::string> stored = {};
 };
 
 /// The weights of a checkpoint in the order in which the reference meets them: by file, then by
