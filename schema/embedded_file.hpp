@@ -27,6 +27,11 @@ namespace tokenizers {
 std::span<const EmbeddedFile> files();
 } // namespace tokenizers
 
+namespace model_tables {
+/// gguf_tensors.txt.
+std::span<const EmbeddedFile> files();
+} // namespace model_tables
+
 namespace chat_templates {
 /// Templates by the version of mistral-common's vocabularies: "mistral-v11.jinja".
 std::span<const EmbeddedFile> files();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors a GGUF file must have, and the two kinds of file that are no whole model: GX-15 to
-// GX-18.
+// Which tensors a GGUF file must have and how large, and the two kinds of file that are no whole
+// model: GX-12, GX-15 to GX-18.
 #include "validate/escape.hpp"
 #include "validate/gguf_architectures.hpp"
 #include "validate/gguf_model.hpp"
+#include "validate/model_tensors.hpp"
 
 #include <fmt/format.h>
 
@@ -17,55 +18,32 @@ namespace {
 
 using T = GgufType;
 
-/// Decoders of the llama kind: these tensors in every layer, by one of the names in a group.
-constexpr auto k_llama_kind =
-    std::to_array<std::string_view>({"arcee", "granite", "granitemoe", "llama", "mistral3", "qwen2",
-                                     "qwen2moe", "qwen3", "qwen3moe", "smollm3", "xverse"});
-
-struct Group {
-  std::string_view what;
-  std::array<std::string_view, 3> names;
-};
-
-constexpr std::array k_layer_groups{
-    Group{"attention norm", {"attn_norm.weight", "", ""}},
-    Group{"query projection", {"attn_q.weight", "attn_qkv.weight", ""}},
-    Group{"key projection", {"attn_k.weight", "attn_qkv.weight", ""}},
-    Group{"value projection", {"attn_v.weight", "attn_qkv.weight", ""}},
-    Group{"attention output", {"attn_output.weight", "", ""}},
-    Group{"feed-forward norm", {"ffn_norm.weight", "", ""}},
-    Group{"feed-forward up", {"ffn_up.weight", "ffn_up_exps.weight", "ffn_up.0.weight"}},
-    Group{"feed-forward down", {"ffn_down.weight", "ffn_down_exps.weight", "ffn_down.0.weight"}},
-};
-
-/// Encoders and codecs have other trunks.
-bool has_usual_trunk(const GgufModelView& model) {
-  return std::binary_search(k_llama_kind.begin(), k_llama_kind.end(), model.architecture());
-}
-
-void require(const GgufModelView& model, const std::string& name, Report& report) {
-  if (model.find(name) == nullptr && !report.full())
+/// What an architecture in schema/gguf_tensors.txt needs and has not, or has in another shape.
+void compare_with_table(const GgufModelView& model, const ModelTensors& table, Report& report) {
+  for (const std::string& name : find_lacking(model, table)) {
+    if (report.full()) return;
     report.error("GX-15", std::nullopt,
                  fmt::format("tensor '{}' is missing, the architecture {} needs it", name,
                              quoted(model.architecture())));
+  }
+  for (const TensorMisfit& misfit : find_misfits(model, table)) {
+    if (report.full()) return;
+    // The vocabulary is compared by rules of its own: GX-01, GX-11.
+    if (misfit.tensor->name == "token_embd.weight") continue;
+    std::vector<std::optional<std::uint64_t>> shape(misfit.tensor->ne.begin(),
+                                                    misfit.tensor->ne.end());
+    shape.resize(std::max<std::size_t>(misfit.tensor->n_dims, misfit.expected.size()), 1);
+    report.error("GX-12", misfit.tensor->info_offset,
+                 fmt::format("{} is {}, {} make it {}", quoted(misfit.tensor->name),
+                             shape_text(shape), misfit.because, shape_text(misfit.expected)));
+  }
 }
 
-void require_layers(const GgufModelView& model, Report& report) {
-  const GgufModelView::Blocks blocks = model.blocks();
-  for (std::uint64_t layer = 0; layer < blocks.end && !report.full(); ++layer) {
-    if (!blocks.present[static_cast<std::size_t>(layer)]) continue; // GX-10
-    if (model.find(fmt::format("blk.{}.nextn.eh_proj.weight", layer)) != nullptr) continue;
-    for (const Group& group : k_layer_groups) {
-      const bool found =
-          std::any_of(group.names.begin(), group.names.end(), [&](std::string_view name) {
-            return !name.empty() && model.find(fmt::format("blk.{}.{}", layer, name)) != nullptr;
-          });
-      if (found) continue;
-      report.error("GX-15", std::nullopt,
-                   fmt::format("layer {} has no {} ('blk.{}.{}')", layer, group.what, layer,
-                               group.names[0]));
-    }
-  }
+/// Scales and layers for multi-token prediction may stand in any model.
+bool has_place(const ModelTensors& table, std::string_view name) {
+  const LocalName local = LocalName::of(name);
+  return table.dims(local.name, local.block.has_value()) || local.name.starts_with("nextn.") ||
+         name.ends_with(".scale") || name.ends_with(".input_scale");
 }
 
 void check_file_type(const GgufModelView& model, Report& report) {
@@ -95,18 +73,18 @@ void check_file_type(const GgufModelView& model, Report& report) {
 void check_gguf_tensor_set(const GgufModelView& model, Report& report) {
   // Without a number of layers the file is no model.
   if (model.model_key("block_count") == nullptr || model.tensors().empty()) return;
+  const auto table = ModelTensors::of(model.architecture());
   for (const GgufTensorInfo* tensor : model.tensors()) {
     if (report.full()) break;
-    if (is_known_gguf_tensor(tensor->name)) continue;
+    const bool known = is_known_gguf_tensor(tensor->name);
+    if (known && (!table || has_place(*table, tensor->name))) continue;
     report.warn("GX-15", tensor->info_offset,
-                fmt::format("no architecture has a tensor {}, llama.cpp refuses the file for it",
+                fmt::format("{} has a tensor {}, llama.cpp refuses the file for it",
+                            known ? "another architecture than " + quoted(model.architecture())
+                                  : "no architecture",
                             quoted(tensor->name)));
   }
-  if (has_usual_trunk(model)) {
-    require(model, "token_embd.weight", report);
-    require(model, "output_norm.weight", report);
-    require_layers(model, report);
-  }
+  if (table) compare_with_table(model, *table, report);
   check_file_type(model, report);
 }
 

@@ -14,26 +14,25 @@ namespace {
 constexpr std::uint64_t k_max_blocks = 512;   ///< LLAMA_MAX_LAYERS of the reference
 constexpr std::uint64_t k_max_experts = 1024; ///< LLAMA_MAX_EXPERTS of the reference
 
-/// Plain attention: separate q, k and v with heads * head size rows and nothing else in them.
-constexpr auto k_plain = std::to_array<std::string_view>(
-    {"arcee",    "command-r",  "exaone",    "gemma",    "gemma2",     "gemma3",
-     "granite",  "granitemoe", "internlm2", "llama",    "mistral3",   "olmo",
-     "olmo2",    "olmoe",      "qwen2",     "qwen2moe", "qwen2vl",    "qwen3",
-     "qwen3moe", "seed_oss",   "smollm3",   "stablelm", "starcoder2", "xverse"});
-
 /// No attention at all, or only in some layers.
 bool is_recurrent(std::string_view architecture) {
   return architecture.starts_with("mamba") || architecture.find("rwkv") != std::string_view::npos;
-}
-
-bool is_plain(std::string_view architecture) {
-  return std::binary_search(k_plain.begin(), k_plain.end(), architecture);
 }
 
 /// A layer that pruning has emptied says so with zeros.
 bool is_empty_layer(const GgufModelView& model, std::uint64_t layer) {
   return model.layer_number("attention.head_count", layer) == 0 &&
          model.layer_number("feed_forward_length", layer) == 0;
+}
+
+/// A file may hold the layers for multi-token prediction alone, which come last.
+std::uint64_t first_block(const GgufModelView& model, const GgufModelView::Blocks& blocks,
+                          std::uint64_t count) {
+  const std::uint64_t more = model.model_number("nextn_predict_layers").value_or(0);
+  if (more == 0 || more >= count) return 0;
+  const auto own = blocks.present.begin() +
+                   static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(blocks.end, count - more));
+  return std::find(blocks.present.begin(), own, true) == own ? count - more : 0;
 }
 
 void check_blocks(const GgufModelView& model, Report& report) {
@@ -53,7 +52,7 @@ void check_blocks(const GgufModelView& model, Report& report) {
         "GX-10", value->offset,
         fmt::format("block_count is {}, and there are tensors of block {}", count, blocks.end - 1));
   }
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = first_block(model, blocks, count); i < count; ++i) {
     if (i < blocks.end && blocks.present[static_cast<std::size_t>(i)]) continue;
     if (is_empty_layer(model, i)) continue;
     report.error("GX-10", value->offset,
@@ -76,18 +75,7 @@ void check_vocab_size(const GgufModelView& model, Report& report) {
   }
 }
 
-/// Rows of one attention tensor of one layer.
-void check_rows(const GgufModelView& model, std::uint64_t layer, std::string_view part,
-                std::uint64_t expected, Report& report) {
-  const GgufTensorInfo* tensor = model.find(fmt::format("blk.{}.{}.weight", layer, part));
-  if (tensor == nullptr || tensor->ne[1] == expected || report.full()) return;
-  report.error("GX-12", tensor->info_offset,
-               fmt::format("{} has {} rows, heads and their size make {}", quoted(tensor->name),
-                           tensor->ne[1], expected));
-}
-
-void check_layer(const GgufModelView& model, std::uint64_t layer, std::uint64_t embedding,
-                 Report& report) {
+void check_layer(const GgufModelView& model, std::uint64_t layer, Report& report) {
   const auto heads = model.layer_number("attention.head_count", layer);
   if (!heads || *heads == 0) return;
   const std::uint64_t kv_heads =
@@ -97,15 +85,7 @@ void check_layer(const GgufModelView& model, std::uint64_t layer, std::uint64_t 
     report.error("GX-12", std::nullopt,
                  fmt::format("layer {} has {} heads and {} key heads, which do not divide them",
                              layer, *heads, kv_heads));
-    return;
   }
-  if (!is_plain(model.architecture())) return;
-  const auto key = model.layer_number("attention.key_length", layer);
-  const auto value = model.layer_number("attention.value_length", layer);
-  const std::uint64_t head = embedding / *heads;
-  check_rows(model, layer, "attn_q", *heads * key.value_or(head), report);
-  check_rows(model, layer, "attn_k", kv_heads * key.value_or(head), report);
-  check_rows(model, layer, "attn_v", kv_heads * value.value_or(head), report);
 }
 
 void check_attention(const GgufModelView& model, Report& report) {
@@ -138,7 +118,7 @@ void check_attention(const GgufModelView& model, Report& report) {
   }
   const std::uint64_t blocks = std::min(model.blocks().end, k_max_blocks);
   for (std::uint64_t layer = 0; layer < blocks && !report.full(); ++layer)
-    check_layer(model, layer, embedding, report);
+    check_layer(model, layer, report);
 }
 
 void check_experts(const GgufModelView& model, Report& report) {
