@@ -20,7 +20,12 @@ struct Packing {
 
 constexpr std::array k_packings{
     Packing{".qweight", {{{".qzeros", "", ""}, {".scales", "", ""}, {}}}},
-    Packing{".weight_packed", {{{".weight_scale", ".weight_global_scale", ""}, {}, {}}}},
+    // NVFP4 has a scale for the whole tensor and the shape of its blocks, 2:4 sparse weights have
+    // names of their own for both.
+    Packing{".weight_packed",
+            {{{".weight_scale", ".weight_global_scale", ".scale_packed"},
+              {".weight_shape", ".weight_global_scale", ".meta"},
+              {}}}},
     Packing{"_blocks", {{{"_scales", "", ""}, {}, {}}}},
 };
 
@@ -63,14 +68,22 @@ void check_fp8(const RepositoryFacts& facts, const SafetensorsTensor& tensor, Re
                  "without its scale the tensor means nothing; a shard is missing or incomplete");
 }
 
+/// Of 4-bit weights: a scale for each block, the codes' values, and how the whole was packed.
 void check_bitsandbytes(const RepositoryFacts& facts, const SafetensorsTensor& tensor,
                         Report& report) {
   constexpr std::string_view k_map = ".quant_map";
-  if (!tensor.name.ends_with(k_map)) return;
-  const std::string base = tensor.name.substr(0, tensor.name.size() - k_map.size());
-  if (!facts.tensors.contains(base + ".absmax") && !report.full())
-    report.error("RC-30", std::nullopt,
-                 fmt::format("packed tensor {} has no absmax", quoted(base)));
+  constexpr std::string_view k_absmax = ".absmax";
+  const bool map = tensor.name.ends_with(k_map);
+  if ((!map && !tensor.name.ends_with(k_absmax)) || report.full()) return;
+  const std::string base =
+      tensor.name.substr(0, tensor.name.size() - (map ? k_map.size() : k_absmax.size()));
+  if (base.ends_with(".nested") || base.ends_with("_nested")) return;
+  const std::string other = base + std::string(map ? k_absmax : k_map);
+  if (!facts.tensors.contains(other))
+    report.error(
+        "RC-30", std::nullopt,
+        fmt::format("packed tensor {} has no '{}'", quoted(base), map ? "absmax" : "quant_map"),
+        "without it the tensor means nothing; a shard is missing or incomplete");
 }
 
 void check_id(const RepositoryFacts& facts, JsonValue holder, std::string_view key, bool needed,
@@ -78,13 +91,15 @@ void check_id(const RepositoryFacts& facts, JsonValue holder, std::string_view k
   const auto rows = facts.embedding_rows();
   if (!rows) return;
   const auto check = [&](JsonValue id) {
-    if (!id.is_number()) return;
+    if (!id.exists() || id.is_null()) return;
     const auto number = id.as_u64();
     if (number && *number < *rows) return;
-    if (!needed && id.text() == "-1") return; // "no padding"
-    report.add(
-        "RC-40", needed ? Severity::error : Severity::warning, id.offset(),
-        fmt::format("{} is {}, the embedding has {} rows", key, escape_text(id.text(), 40), *rows));
+    if (!needed && id.is_number() && id.text() == "-1") return; // "no padding"
+    report.add("RC-40", needed ? Severity::error : Severity::warning, id.offset(),
+               fmt::format("{} is {}, the embedding has {} rows", key,
+                           id.is_number() || id.is_string() ? escape_text(id.text(), 40)
+                                                            : describe(id.kind()),
+                           *rows));
   };
   const JsonValue value = holder[key];
   if (value.is_array())

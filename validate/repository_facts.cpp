@@ -47,23 +47,49 @@ JsonValue text_part(JsonValue root) {
   return root;
 }
 
+bool is_count(JsonValue value, bool may_be_zero) {
+  const auto number = value.as_u64();
+  return number && *number <= k_max_count && (*number > 0 || may_be_zero);
+}
+
+/// What may be a list with a number for each layer (zero: a layer that has none), or null for one.
+bool is_count_by_layer(JsonValue list) {
+  for (const JsonValue item : list)
+    if (!item.is_null() && !is_count(item, true)) return false;
+  return true;
+}
+
 /// RC-02: what is a count is a whole number of a sensible size.
 void check_counts(const RepositoryFacts& facts, Report& report) {
-  constexpr auto k_counts = std::to_array<std::string_view>(
-      {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-       "num_key_value_heads", "head_dim", "intermediate_size", "num_experts", "num_local_experts",
-       "n_routed_experts", "num_experts_per_tok", "max_position_embeddings"});
-  for (const std::string_view name : k_counts) {
-    const JsonValue value = facts.text[name];
-    if (!value.exists() || value.is_null() || value.is_array()) continue; // lists: one a layer
-    const auto number = value.as_u64();
-    const bool may_be_zero = name.find("expert") != std::string_view::npos;
-    if (number && *number <= k_max_count && (*number > 0 || may_be_zero)) continue;
+  struct Count {
+    std::string_view name;
+    bool by_layer = false;
+    bool may_be_zero = false;
+  };
+  constexpr auto k_counts = std::to_array<Count>({
+      {"vocab_size"},
+      {"hidden_size"},
+      {"num_hidden_layers"},
+      {"num_attention_heads", true},
+      {"num_key_value_heads", true},
+      {"head_dim", true},
+      {"intermediate_size", true},
+      {"num_experts", true, true},
+      {"num_local_experts", true, true},
+      {"n_routed_experts", true, true},
+      {"num_experts_per_tok", true, true},
+      {"max_position_embeddings"},
+  });
+  for (const Count& count : k_counts) {
+    const JsonValue value = facts.text[count.name];
+    if (!value.exists() || value.is_null() || is_count(value, count.may_be_zero)) continue;
+    if (value.is_array() && count.by_layer && is_count_by_layer(value)) continue;
     report.error("RC-02", value.offset(),
-                 fmt::format("{} is {}, it must be a whole number from {} to 2^31-1", name,
+                 fmt::format("{} is {}, it must be a whole number from {} to 2^31-1{}", count.name,
                              value.is_number() || value.is_string() ? quoted(value.text())
                                                                     : describe(value.kind()),
-                             may_be_zero ? 0 : 1));
+                             count.may_be_zero ? 0 : 1,
+                             count.by_layer ? ", or a list of those" : ""));
   }
 }
 
