@@ -161,6 +161,7 @@ bool contains(const RepositoryFacts& facts, const std::string& name) {
 void check_required(const RepositoryFacts& facts, const Layers& layers, Report& report) {
   if (!facts.is_llama_kind() || facts.quantized || facts.embedding == nullptr || layers.empty())
     return;
+  if (facts.plan && !is_partial(*facts.plan)) return;
   const auto need = [&](const std::string& name) {
     if (!contains(facts, name) && !report.full())
       report.error("RC-29", std::nullopt,

@@ -56,6 +56,13 @@ bool same_bytes(const RepositoryFacts& facts) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size()) == 0;
 }
 
+/// Whether a family that keeps its output apart has none. Where the configuration says that it is
+/// apart, the family's rules tell; else only what is known of Llama's kind.
+bool lacks_output(const RepositoryFacts& facts, bool said) {
+  if (facts.is_llama_kind()) return true;
+  return said && facts.plan && plan_lacks_output(*facts.plan);
+}
+
 void check_output(const RepositoryFacts& facts, Report& report) {
   if (facts.embedding == nullptr) return;
   const auto rows = facts.embedding_rows();
@@ -75,7 +82,7 @@ void check_output(const RepositoryFacts& facts, Report& report) {
                 fmt::format("tie_word_embeddings is absent, its default depends on the model type "
                             "{}",
                             quoted(facts.model_type)));
-  if (tied == false && facts.output == nullptr && facts.is_llama_kind() &&
+  if (tied == false && facts.output == nullptr && lacks_output(facts, said.has_value()) &&
       facts.architecture.ends_with("ForCausalLM")) {
     report.error("RC-14", key.offset(),
                  "embedding and output are not tied, and there is no output tensor (lm_head)",
@@ -145,12 +152,37 @@ void check_attention(const RepositoryFacts& facts, Report& report) {
         fmt::format("{} heads are no multiple of {} key heads", *facts.heads, *facts.kv_heads));
     return;
   }
-  if (facts.quantized || !facts.layers) return;
+  if (facts.quantized || !facts.layers || facts.plan) return;
   const std::uint64_t head = facts.head_dim.value_or(*facts.hidden / *facts.heads);
   // Layers beyond the tensors that are there have nothing to compare.
   const std::uint64_t most = std::min<std::uint64_t>(*facts.layers, facts.tensors.rows().size());
   for (std::uint64_t layer = 0; layer < most && !report.full(); ++layer)
     check_layer(facts, layer, head, report);
+}
+
+/// How many elements of a head are turned: pairs, and one factor for each pair.
+void check_rotary_width(const RepositoryFacts& facts, Report& report) {
+  if (!facts.is_llama_kind() && !facts.text["rope_scaling"]["long_factor"].exists()) return;
+  if (!facts.head_dim && (!facts.hidden || !facts.heads || *facts.heads == 0)) return;
+  const std::uint64_t head = facts.head_dim ? *facts.head_dim : *facts.hidden / *facts.heads;
+  const double share = facts.text["partial_rotary_factor"].as_double().value_or(1);
+  if (!(share > 0 && share <= 1)) return;
+  const auto width = static_cast<std::uint64_t>(static_cast<double>(head) * share);
+  if (width % 2 != 0) {
+    report.warn("RC-28", facts.text["head_dim"].offset(),
+                fmt::format("{} elements of each head are turned, which are no pairs", width));
+    return;
+  }
+  for (const std::string_view name : {"long_factor", "short_factor"}) {
+    const JsonValue list = facts.text["rope_scaling"][name];
+    std::uint64_t count = 0;
+    for ([[maybe_unused]] const JsonValue item : list)
+      ++count;
+    if (!list.is_array() || count == width / 2) continue;
+    report.warn("RC-28", list.offset(),
+                fmt::format("{} has {} elements, it must have {} for {} that are turned", name,
+                            count, width / 2, width));
+  }
 }
 
 } // namespace
@@ -180,6 +212,7 @@ void check_config_rope(const RepositoryFacts& facts, Report& report) {
       for (const JsonValue factor : scaling[name])
         positive(factor, name);
   }
+  check_rotary_width(facts, report);
   const JsonValue partial = facts.text["partial_rotary_factor"];
   if (const auto share = partial.as_double(); share && !(*share > 0 && *share <= 1))
     report.warn("RC-28", partial.offset(),

@@ -85,6 +85,10 @@ void check_facts(RepositoryFacts& facts, const std::vector<std::string>& weights
     report.note("RC-29", std::nullopt,
                 "configuration and weights were not compared, because a weight file was rejected");
   } else if (facts.config.root().is_object() && !weights.empty()) {
+    if (facts.options.plan) {
+      if (auto plan = facts.options.plan(facts.files)) facts.plan = *std::move(plan);
+    }
+    if (facts.plan) check_checkpoint_plan(*facts.plan, report);
     check_config_shapes(facts, report);
     check_config_layers(facts, report);
     check_packed_weights(facts, report);
@@ -113,11 +117,13 @@ void check_gguf_models(const std::vector<FileState>& states, const RepositoryFac
   }
 }
 
-/// A pickle beside a complete safe set is a warning for the whole, else there is nothing to use.
+/// A pickle beside a complete safe set is a warning for the whole, else there is nothing to use. An
+/// index of pickles promises some.
 void check_pickles(const std::vector<FileState>& states, const CheckOptions& options,
                    FindingsByFile& findings) {
-  const auto pickle = std::find_if(states.begin(), states.end(),
-                                   [](const FileState& state) { return state.unsafe; });
+  const auto pickle = std::find_if(states.begin(), states.end(), [](const FileState& state) {
+    return state.unsafe || state.checked.path.ends_with(".bin.index.json");
+  });
   if (pickle == states.end()) return;
   const bool safe = std::any_of(states.begin(), states.end(), [](const FileState& state) {
     return state.safetensors.has_value() || state.gguf.has_value();

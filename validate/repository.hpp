@@ -3,6 +3,7 @@
 
 #include "schema/file_set.hpp"
 #include "schema/progress.hpp"
+#include "validate/checkpoint_plan.hpp"
 #include "validate/finding.hpp"
 
 #include <cstdint>
@@ -18,6 +19,7 @@ struct CheckOptions {
   unsigned threads = 1; ///< files at once
   Limits limits = {};
   Progress* progress = nullptr; ///< bytes of tensor data; cancel ends the scan
+  PlanCheckpoint plan = {};     ///< of families that are known; empty: Llama's kind alone
 };
 
 /// What was found in one file of a set.

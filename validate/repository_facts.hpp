@@ -55,7 +55,8 @@ struct RepositoryFacts {
   std::string architecture; ///< architectures[0]
 
   std::optional<std::uint64_t> hidden, layers, heads, kv_heads, head_dim, ffn, vocab, experts;
-  bool quantized = false; ///< quantization_config: shapes are those of packed tensors
+  std::optional<CheckpointPlan> plan; ///< by the family's rules, where it has some
+  bool quantized = false;             ///< quantization_config: shapes are those of packed tensors
 
   std::string trunk;                           ///< "model.": what the embedding's name begins with
   const TensorTable::Row* embedding = nullptr; ///< token embedding
@@ -74,6 +75,13 @@ struct RepositoryFacts {
 
 /// Reads configuration and finds the trunk; findings RC-01 to RC-04 on the way.
 void read_repository_facts(RepositoryFacts& facts, Report& report);
+
+/// RC-20 to RC-22, RC-26, RC-29 by the rules of the family.
+void check_checkpoint_plan(const CheckpointPlan& plan, Report& report);
+/// Whether the checkpoint has tensors that the family's rules do not take.
+bool is_partial(const CheckpointPlan& plan);
+/// Whether the family has an output of its own, and the checkpoint has none for it.
+bool plan_lacks_output(const CheckpointPlan& plan);
 
 // The rules, by what they look at. Each sets the report's path to the file that it is about.
 void check_config_shapes(const RepositoryFacts& facts,

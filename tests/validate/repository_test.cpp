@@ -109,6 +109,18 @@ TEST_CASE("check_repository gives the verdicts of RC-T11 to RC-T14 (values)",
   HfRepository gptq = with("quantization_config", "{\"quant_method\":\"gptq\"}");
   gptq.tensors["model.layers.0.mlp.up_proj.qweight"] = {{2, 2}, "F32", 1};
   expect_row("RC-30 gptq", gptq.files(), "REJECT RC-30");
+  HfRepository four = with("quantization_config", "{\"quant_method\":\"bitsandbytes\"}");
+  four.tensors["model.layers.0.mlp.up_proj.weight.absmax"] = {{2}, "F32", 1};
+  expect_row("RC-30 bitsandbytes", four.files(), "REJECT RC-30");
+  four.tensors["model.layers.0.mlp.up_proj.weight.quant_map"] = {{16}, "F32", 1};
+  expect_row("RC-30 bitsandbytes good", four.files(), "ACCEPT");
+  HfRepository compressed =
+      with("quantization_config", "{\"quant_method\":\"compressed-tensors\"}");
+  compressed.tensors["model.layers.0.mlp.up_proj.weight_packed"] = {{2, 2}, "F32", 1};
+  compressed.tensors["model.layers.0.mlp.up_proj.weight_scale"] = {{2, 1}, "F32", 1};
+  expect_row("RC-30 no shape", compressed.files(), "REJECT RC-30");
+  compressed.tensors["model.layers.0.mlp.up_proj.weight_shape"] = {{2}, "F32", 1};
+  expect_row("RC-30 shape", compressed.files(), "ACCEPT");
   gptq.config.erase("quantization_config");
   expect_row("RC-31", gptq.files(), "WARN RC-31");
   HfRepository broken;
@@ -122,7 +134,20 @@ TEST_CASE("check_repository gives the verdicts of RC-T11 to RC-T14 (values)",
   nameless.config.erase("architectures");
   nameless.config.erase("model_type");
   expect_row("RC-03", nameless.files(), "WARN RC-03");
+  // One number for each layer is fine where there can be one, and nowhere else.
+  for (const char* name : {"vocab_size", "hidden_size", "num_hidden_layers"})
+    expect_row("RC-02 list", with(name, "[16]").files(), "REJECT RC-02");
+  expect_row("RC-02 list of text", with("intermediate_size", "[\"16\"]").files(), "REJECT RC-02");
+  expect_row("RC-02 object", with("num_attention_heads", "{}").files(), "REJECT RC-02");
+  for (const char* id : {"\"2\"", "true", "1.5", "{}", "[\"2\"]"})
+    expect_row("RC-40 no number", with("eos_token_id", id).files(), "REJECT RC-40");
+  expect_row("RC-40 null", with("eos_token_id", "null").files(), "ACCEPT");
   expect_row("RC-28", with("rope_theta", "0").files(), "REJECT RC-28");
+  expect_row("RC-28 factors", with("rope_scaling", "{\"long_factor\":[1.0,1.0]}").files(),
+             "ACCEPT");
+  expect_row("RC-28 factors", with("rope_scaling", "{\"long_factor\":[1.0]}").files(),
+             "WARN RC-28");
+  expect_row("RC-28 odd", with("partial_rotary_factor", "0.75").files(), "WARN RC-28");
   expect_row("RC-28 partial", with("partial_rotary_factor", "1.5").files(), "WARN RC-28");
 }
 
@@ -221,6 +246,15 @@ TEST_CASE("check_repository warns of programs and archives in a repository (RC-4
     repo.other[name] = text;
     expect_row(name, repo.files(), "WARN RC-41");
   }
+}
+
+TEST_CASE("check_repository refuses an index of pickles where nothing safe is (PK-02)",
+          "[validate][repository][PK-02]") {
+  const std::string index = R"({"weight_map":{"a":"pytorch_model-00001-of-00001.bin"}})";
+  expect_row("alone", {{"pytorch_model.bin.index.json", index}}, "REJECT PK-02");
+  HfRepository safe;
+  safe.other["pytorch_model.bin.index.json"] = index;
+  expect_row("beside safe weights", safe.files(), "WARN PK-02");
 }
 
 TEST_CASE("check_repository compares a GGUF file with the checkpoint beside it (GX-20, GX-21)",
