@@ -171,9 +171,12 @@ void check_gguf_lists(const GgufModelView& model, Report& report) {
        "expert_used_count", "expert_feed_forward_length", "attention.sliding_window_pattern",
        "attention.recurrent_layers"});
   const auto blocks = model.model_number("block_count");
+  // Lists may leave the layers for multi-token prediction out.
+  const std::uint64_t more = model.model_number("nextn_predict_layers").value_or(0);
   for (const std::string_view name : k_per_layer) {
     const GgufValueView* list = model.model_key(name);
-    if (!blocks || list == nullptr || !list->is_array() || list->count == *blocks) continue;
+    if (!blocks || list == nullptr || !list->is_array()) continue;
+    if (list->count == *blocks || (more <= *blocks && list->count == *blocks - more)) continue;
     report.error("GX-14", list->offset,
                  fmt::format("{} has {} elements, it must have one for each of {} layers", name,
                              list->count, *blocks));

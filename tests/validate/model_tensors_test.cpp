@@ -121,14 +121,25 @@ TEST_CASE("check_repository compares every shape with the metadata (GX-12)",
   CHECK(told);
 }
 
-TEST_CASE("check_repository takes a file of prediction layers alone (GX-10)",
-          "[validate][gguf][GX-10]") {
+TEST_CASE("check_repository takes a file of prediction layers alone (GX-10, GX-14)",
+          "[validate][gguf][GX-10][GX-14]") {
   Tiny tiny = number("block_count", 3);
   for (Tiny::Tensor& tensor : tiny.tensors)
     if (tensor.name.starts_with("blk.0.")) tensor.name[4] = '2';
   expect_row("blocks are missing", model(tiny), "REJECT GX-10");
   tiny.set("llama.nextn_predict_layers", w.kv_u32("llama.nextn_predict_layers", 1));
   expect_row("prediction", model(tiny), "ACCEPT");
+  // Lists of what each layer is may have two or three elements then, and no other number.
+  const auto pattern = [&tiny](std::uint64_t count) {
+    const std::string key = "llama.attention.sliding_window_pattern";
+    tiny.set(key, w.kv(key, 9, w.arr(7, count, std::string(count, '\1'))));
+    return model(tiny);
+  };
+  expect_row("a list of layers", pattern(2), "ACCEPT");
+  expect_row("a list of all", pattern(3), "ACCEPT");
+  expect_row("a shorter list", pattern(1), "REJECT GX-14");
+  expect_row("a longer list", pattern(4), "REJECT GX-14");
+  tiny.erase("llama.attention.sliding_window_pattern");
   tiny.set("llama.nextn_predict_layers", w.kv_u32("llama.nextn_predict_layers", 2));
   expect_row("one of two", model(tiny), "REJECT GX-10");
 }
