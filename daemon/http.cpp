@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/http.hpp"
 
+#include "daemon/safe_json.hpp"
+
 #include "schema/api.hpp"
 
 #include <boost/json.hpp>
@@ -35,7 +37,7 @@ std::string_view Request::part(std::string_view name) const {
 Response Response::json(const boost::json::object& object, int status) {
   Response response;
   response.status = status;
-  response.body = boost::json::serialize(object) + '\n';
+  response.body = safe_json(object) + '\n';
   return response;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/output.hpp"
 
+#include "daemon/safe_json.hpp"
 #include "daemon/terminal_text.hpp"
 #include "daemon/terminal_width.hpp"
 #include "schema/api.hpp"
@@ -51,7 +52,7 @@ void Output::text(std::string_view lines) {
 
 void Output::result(const boost::json::object& object) {
   progress({});
-  write_line(stdout, boost::json::serialize(object));
+  write_line(stdout, safe_json(object));
 }
 
 void Output::message(std::string_view line) {
@@ -71,9 +72,7 @@ void Output::progress(std::string_view line) {
 
 void Output::error(const Error& error) {
   progress({});
-  if (json_)
-    write_line(stdout,
-               boost::json::serialize(boost::json::object{{"error", api::error_to_json(error)}}));
+  if (json_) write_line(stdout, safe_json({{"error", api::error_to_json(error)}}));
   std::fflush(stdout);
   if (!error.hint.empty()) write_line(stderr, "hint: " + terminal_text(error.hint));
   write_line(stderr,
