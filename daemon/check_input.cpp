@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/check_input.hpp"
 
-#include "store/folder_files.hpp"
 #include "validate/shard_name.hpp"
 
 #include <fmt/format.h>
@@ -65,7 +64,7 @@ Result<CheckInput> CheckInput::open(const fs::path& path) {
                 fmt::format("checking '{}': there is no such file or folder", path.string()));
   if (ec) return fail(from_errno(ec.value(), fmt::format("checking '{}'", path.string())));
   if (fs::is_directory(status)) {
-    MODELD_ASSIGN(input.files_, store::open_folder(path));
+    MODELD_ASSIGN(input.files_, store::open_folder(path, input.left_out_));
     input.folder_ = path;
     input.argument_ = path.string();
     if (!input.argument_.ends_with('/')) input.argument_ += '/';

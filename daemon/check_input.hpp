@@ -4,6 +4,7 @@
 #include "daemon/descriptor.hpp"
 #include "schema/file_set.hpp"
 #include "schema/result.hpp"
+#include "store/folder_files.hpp"
 
 #include <sys/types.h>
 
@@ -22,11 +23,13 @@ namespace modeld::daemon {
 /// it (the other parts of a split, the shards of an index).
 class CheckInput {
 public:
-  /// not_found where there is nothing; denied for a link that leads out of the folder. Anything
-  /// that is neither a folder nor a regular file is malformed (rule GN-01).
+  /// not_found where there is nothing. Anything that is neither a folder nor a regular file is
+  /// malformed (rule GN-01).
   static Result<CheckInput> open(const std::filesystem::path& path);
 
   const FileSet& files() const { return *files_; }
+  /// What lies in the folder and is no file that can be read (rule GN-01).
+  const std::vector<store::LeftOut>& left_out() const { return left_out_; }
   /// A file of the set, by its place in entries(), for reading.
   Result<Descriptor> open_file(std::size_t index) const;
   /// A path of the set as the user would write it.
@@ -50,6 +53,7 @@ private:
   std::filesystem::path folder_;
   std::string argument_; ///< as given, for messages; of a folder
   std::vector<Stamp> stamps_;
+  std::vector<store::LeftOut> left_out_;
 };
 
 } // namespace modeld::daemon

@@ -58,8 +58,10 @@ public:
     MODELD_ASSIGN(auto value, parse_json(text, "a worker's report"));
     if (!value.is_object()) return fail(Errc::internal, "parsing a worker's report: no object");
     json::object report = std::move(value.get_object());
-    if (auto* files = report.if_contains("files"); files != nullptr && files->is_array())
+    if (auto* files = report.if_contains("files"); files != nullptr && files->is_array()) {
       complete(files->get_array());
+      add_left_out(files->get_array());
+    }
     return report;
   }
 
@@ -102,6 +104,15 @@ private:
       if (const auto error = unopened_.find(*index); error != unopened_.end())
         add_error(file, "GN-01", validate::escape_text(error->second.message, 1000), "");
       if (std::find(changed.begin(), changed.end(), path) != changed.end()) add_changed(file);
+    }
+  }
+
+  void add_left_out(json::array& files) const {
+    for (const store::LeftOut& one : input_.left_out()) {
+      json::object file{
+          {"path", shown(one.path)}, {"format", "other"}, {"findings", json::array{}}};
+      add_error(file, "GN-01", validate::escape_text(one.why.message, 1000), one.why.hint);
+      files.push_back(std::move(file));
     }
   }
 

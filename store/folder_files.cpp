@@ -95,7 +95,9 @@ std::string name_of(const fs::path& folder) {
 
 class Walk {
 public:
-  Walk(fs::path top, Bounds bounds) : top_(std::move(top)), bounds_(std::move(bounds)) {}
+  /// `left_out`: where to put what cannot be taken; null where that is an error.
+  Walk(fs::path top, Bounds bounds, std::vector<LeftOut>* left_out)
+      : top_(std::move(top)), bounds_(std::move(bounds)), left_out_(left_out) {}
 
   Result<void> folder(const std::string& below, std::size_t depth) {
     if (depth > k_max_depth) {
@@ -107,16 +109,20 @@ public:
     for (; !ec && at != fs::directory_iterator(); at.increment(ec)) {
       MODELD_TRY(entry(*at, below, depth));
     }
-    if (ec) {
-      return fail(
-          from_errno(ec.value(), fmt::format("reading folder '{}'", (top_ / below).string())));
-    }
-    return {};
+    if (!ec) return {};
+    return refuse(
+        below, from_errno(ec.value(), fmt::format("reading folder '{}'", (top_ / below).string())));
   }
 
   std::vector<FilePlace> take() { return std::move(places_); }
 
 private:
+  Result<void> refuse(const std::string& path, Error why) {
+    if (left_out_ == nullptr || path.empty()) return fail(std::move(why));
+    left_out_->push_back({path, std::move(why)});
+    return {};
+  }
+
   Result<void> entry(const fs::directory_entry& found, const std::string& below,
                      std::size_t depth) {
     const std::string name = found.path().filename().string();
@@ -124,15 +130,26 @@ private:
     const std::string path = below.empty() ? name : below + '/' + name;
     std::error_code ec;
     if (found.is_symlink(ec)) {
-      MODELD_TRY(check_link(found.path()));
+      if (auto good = check_link(found.path()); !good) return refuse(path, std::move(good.error()));
       // A folder behind a link could lead in a circle; files are what caches link.
       if (found.is_directory(ec)) return {};
     } else if (found.is_directory(ec)) {
       return folder(path, depth + 1);
     }
-    if (!found.is_regular_file(ec)) return {};
+    if (!found.is_regular_file(ec)) {
+      if (left_out_ == nullptr) return {};
+      return refuse(path,
+                    Error{Errc::malformed,
+                          fmt::format("reading '{}': it is no regular file", found.path().string()),
+                          {},
+                          {},
+                          0});
+    }
     const auto size = found.file_size(ec);
-    if (ec) return fail(from_errno(ec.value(), fmt::format("reading '{}'", found.path().string())));
+    if (ec) {
+      return refuse(path,
+                    from_errno(ec.value(), fmt::format("reading '{}'", found.path().string())));
+    }
     if (places_.size() == k_max_files) {
       return fail(Errc::unsupported, fmt::format("reading folder '{}': more than {} files",
                                                  top_.string(), k_max_files));
@@ -154,16 +171,11 @@ private:
 
   fs::path top_;
   Bounds bounds_;
+  std::vector<LeftOut>* left_out_;
   std::vector<FilePlace> places_;
 };
 
-} // namespace
-
-std::unique_ptr<FileSet> make_file_set(std::string name, std::vector<FilePlace> places) {
-  return std::make_unique<MappedFiles>(std::move(name), std::move(places));
-}
-
-Result<std::unique_ptr<FileSet>> open_folder(const fs::path& folder) {
+Result<std::unique_ptr<FileSet>> open(const fs::path& folder, std::vector<LeftOut>* left_out) {
   std::error_code ec;
   const fs::path top = fs::canonical(folder, ec);
   if (ec) return fail(from_errno(ec.value(), fmt::format("opening folder '{}'", folder.string())));
@@ -173,9 +185,24 @@ Result<std::unique_ptr<FileSet>> open_folder(const fs::path& folder) {
   }
   Bounds bounds{top, {}};
   if (is_cache_snapshot(top)) bounds.blobs = top.parent_path().parent_path() / "blobs";
-  Walk walk(top, std::move(bounds));
+  Walk walk(top, std::move(bounds), left_out);
   MODELD_TRY(walk.folder("", 0));
   return make_file_set(name_of(top), walk.take());
+}
+
+} // namespace
+
+std::unique_ptr<FileSet> make_file_set(std::string name, std::vector<FilePlace> places) {
+  return std::make_unique<MappedFiles>(std::move(name), std::move(places));
+}
+
+Result<std::unique_ptr<FileSet>> open_folder(const fs::path& folder) {
+  return open(folder, nullptr);
+}
+
+Result<std::unique_ptr<FileSet>> open_folder(const fs::path& folder,
+                                             std::vector<LeftOut>& left_out) {
+  return open(folder, &left_out);
 }
 
 } // namespace modeld::store

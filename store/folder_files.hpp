@@ -2,6 +2,7 @@
 #pragma once
 
 #include "schema/file_set.hpp"
+#include "schema/result.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -26,5 +27,15 @@ std::unique_ptr<FileSet> make_file_set(std::string name, std::vector<FilePlace> 
 /// others are an error that names link and target (denied). At most 100,000 files, 32 levels. name:
 /// the folder's own name; for a Hugging Face cache the repository's.
 Result<std::unique_ptr<FileSet>> open_folder(const std::filesystem::path& folder);
+
+/// Something in a folder that is no file of the set, and why.
+struct LeftOut {
+  std::string path; ///< relative to the folder
+  Error why;
+};
+/// The same, for one who wants the rest all the same: links that lead out or nowhere, subfolders
+/// that cannot be read, and what is neither file nor folder are listed instead.
+Result<std::unique_ptr<FileSet>> open_folder(const std::filesystem::path& folder,
+                                             std::vector<LeftOut>& left_out);
 
 } // namespace modeld::store

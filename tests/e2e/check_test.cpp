@@ -101,6 +101,22 @@ TEST_CASE("modelctl check tells what it cannot open and goes on with the rest", 
   const Finished fifo = modelctl({"--json", "check", (model / "pipe").string()});
   CHECK(fifo.status == 4);
   CHECK_THAT(fifo.out, Contains("GN-01"));
+  // Each of them is a finding, and the model beside them is looked at all the same.
+  fs::create_symlink("circle", model / "circle.safetensors");
+  fs::create_symlink("nowhere", model / "dead.json");
+  fs::create_symlink("/etc/passwd", model / "outside.json");
+  write(model / "\xff\xfe.json", "{}");
+  const Finished odd = modelctl({"--json", "check", model.string()});
+  INFO(odd.out << odd.err);
+  CHECK(odd.status == 4);
+  const json::object report = json::parse(odd.out).as_object();
+  for (const char* name : {"pipe", "circle.safetensors", "dead.json", "outside.json"}) {
+    const auto& findings = file_named(report, name).at("findings").as_array();
+    REQUIRE(findings.size() == 1);
+    CHECK(findings[0].at("id").as_string() == "GN-01");
+  }
+  for (const char* name : {"config.json", "tokenizer.model", "\\xFF\\xFE.json"})
+    CHECK(file_named(report, name).at("verdict").as_string() == "accept");
 }
 
 TEST_CASE("modelctl check never sends control characters of a file to the terminal",

@@ -83,6 +83,28 @@ TEST_CASE("open_folder does not walk in circles", "[store][folder]") {
   CHECK(paths(**open_folder(dir / "m")) == std::vector<std::string>{"a"});
 }
 
+TEST_CASE("open_folder lists what is no file of the set for one who wants the rest",
+          "[store][folder][GN-01]") {
+  TempDir dir;
+  write_file(dir / "secret", "s");
+  write_file(dir / "m/a", "a");
+  fs::create_symlink("../secret", dir / "m/outside");
+  fs::create_symlink("nowhere", dir / "m/dead");
+  fs::create_symlink("circle", dir / "m/circle");
+  REQUIRE(::mkfifo((dir / "m/pipe").c_str(), 0600) == 0);
+  std::vector<store::LeftOut> left_out;
+  const auto files = open_folder(dir / "m", left_out);
+  REQUIRE(files);
+  CHECK(paths(**files) == std::vector<std::string>{"a"});
+  std::vector<std::string> names;
+  for (const store::LeftOut& one : left_out) {
+    names.push_back(one.path);
+    CHECK_FALSE(one.why.message.empty());
+  }
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"circle", "dead", "outside", "pipe"});
+}
+
 TEST_CASE("open_folder says when there is no such folder or it is a file", "[store][folder]") {
   TempDir dir;
   write_file(dir / "file", "x");
