@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace modeld::daemon {
@@ -31,14 +31,24 @@ struct Audit {
     std::uint64_t elements = 0;
     std::uint64_t bytes = 0;
   };
+  /// A tensor that conversion makes.
+  struct Made {
+    std::string name;
+    std::string type;
+    std::vector<std::uint64_t> ne;    ///< fastest dimension first
+    std::vector<std::string> sources; ///< the checkpoint's tensors; none: made by the converter
+    std::string operations;           ///< what is done to them; empty: nothing
+    std::string sha256;               ///< of its data in the GGUF file, where that was compared
+  };
   /// What a finished GGUF file says when it is read again.
   struct Output {
+    std::vector<std::string> files;
     std::uint64_t tensors = 0;
     std::uint64_t compared = 0; ///< F32, F16 and BF16 tensors whose every byte was made again
     std::vector<std::string> missing;
     std::vector<std::string> extra;
     std::vector<std::string> other_shape;
-    std::vector<std::string> other_values;
+    std::vector<std::string> other_values; ///< with the first element that differs
   };
 
   std::vector<File> files;
@@ -47,8 +57,11 @@ struct Audit {
   std::vector<std::string> faults;             ///< what config and tensors contradict each other in
   std::optional<bool> tied;                    ///< no output tensor beside the embedding
   std::string conversion_error;                ///< why it cannot be converted; empty where it can
-  std::uint64_t planned = 0;                   ///< output tensors of a conversion
+  std::vector<Made> made;                      ///< in the order of the output
   std::vector<std::string> left_out;           ///< source tensors that a rule leaves out
+  std::vector<std::string> not_used;           ///< source tensors without any account
+  /// Source tensors of which several outputs are made: split, or shared by several blocks.
+  std::vector<std::string> used_often;
   std::optional<Output> output;
 
   std::uint64_t tensors() const;
@@ -58,10 +71,22 @@ struct Audit {
   bool balanced() const;
 };
 
-/// Reads headers, and with a GGUF file all data. malformed where a header is.
-Result<Audit> audit(const FileSet& files, std::span<const std::byte> gguf, Progress& progress);
+/// The GGUF file of an audit; of a split, its first part.
+struct AuditedOutput {
+  const FileSet& files;
+  std::string_view path;
+};
 
-std::string audit_text(const Audit& audit);
+/// Reads headers, and with a GGUF file all data. malformed where a header is; cancelled.
+Result<Audit> audit(const FileSet& files, const std::optional<AuditedOutput>& output,
+                    Progress& progress);
+
+/// With `every`, a line for every output tensor.
+std::string audit_text(const Audit& audit, bool every);
 boost::json::object audit_json(const Audit& audit);
+
+/// Compares a GGUF file with what the checkpoint becomes, and fills in the digests of `made`.
+Result<Audit::Output> audit_output(const FileSet& files, const AuditedOutput& output,
+                                   std::vector<Audit::Made>& made, Progress& progress);
 
 } // namespace modeld::daemon

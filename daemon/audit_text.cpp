@@ -29,9 +29,48 @@ json::array list_json(const std::vector<std::string>& names) {
   return list;
 }
 
+void print_made(Out out, const Audit& audit) {
+  for (const Audit::Made& one : audit.made) {
+    fmt::format_to(out, "  {} {} [{}]", terminal_text(one.name), one.type, fmt::join(one.ne, ", "));
+    if (one.sources.empty()) {
+      fmt::format_to(out, " made by the converter");
+    } else {
+      fmt::format_to(out, " <- {}", terminal_text(one.sources.front()));
+      if (one.sources.size() > 1)
+        fmt::format_to(out, " ... {} ({})", terminal_text(one.sources.back()), one.sources.size());
+    }
+    if (!one.operations.empty()) fmt::format_to(out, "  {}", terminal_text(one.operations));
+    fmt::format_to(out, "\n");
+  }
+}
+
+void print_output(Out out, const Audit::Output& output) {
+  fmt::format_to(out, "GGUF: {} tensors in {} files, {} made again and compared byte by byte\n",
+                 output.tensors, output.files.size(), output.compared);
+  print_list(out, "missing from the GGUF file", output.missing);
+  print_list(out, "in the GGUF file only", output.extra);
+  print_list(out, "of another shape", output.other_shape);
+  print_list(out, "with other values", output.other_values);
+}
+
+json::array made_json(const Audit& audit) {
+  json::array list;
+  for (const Audit::Made& one : audit.made) {
+    json::array ne(one.ne.begin(), one.ne.end());
+    json::object item{{"name", one.name},
+                      {"type", one.type},
+                      {"ne", std::move(ne)},
+                      {"sources", list_json(one.sources)},
+                      {"operations", one.operations}};
+    if (!one.sha256.empty()) item["sha256"] = one.sha256;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
 } // namespace
 
-std::string audit_text(const Audit& audit) {
+std::string audit_text(const Audit& audit, bool every) {
   std::string text;
   const Out out = std::back_inserter(text);
   fmt::format_to(out, "files\n");
@@ -57,19 +96,15 @@ std::string audit_text(const Audit& audit) {
   if (!audit.conversion_error.empty())
     fmt::format_to(out, "conversion: {}\n", terminal_text(audit.conversion_error));
   else
-    fmt::format_to(out,
-                   "conversion: {} tensors; every source tensor is used or left out by a rule\n",
-                   audit.planned);
+    fmt::format_to(out, "conversion: {} tensors{}\n", audit.made.size(),
+                   audit.not_used.empty() ? "; every source tensor is used or left out by a rule"
+                                          : "");
+  if (every) print_made(out, audit);
   print_list(out, "left out by a rule", audit.left_out);
+  print_list(out, "without any account", audit.not_used);
+  print_list(out, "several outputs are made of each", audit.used_often);
   print_list(out, "contradictions", audit.faults);
-  if (audit.output) {
-    fmt::format_to(out, "GGUF: {} tensors, {} made again and compared byte by byte\n",
-                   audit.output->tensors, audit.output->compared);
-    print_list(out, "missing from the GGUF file", audit.output->missing);
-    print_list(out, "in the GGUF file only", audit.output->extra);
-    print_list(out, "of another shape", audit.output->other_shape);
-    print_list(out, "with other values", audit.output->other_values);
-  }
+  if (audit.output) print_output(out, *audit.output);
   fmt::format_to(out, "{}", audit.balanced() ? "every account balances" : "it does not balance");
   return text;
 }
@@ -94,13 +129,17 @@ json::object audit_json(const Audit& audit) {
                       {"bytes", audit.bytes()},
                       {"contradictions", list_json(audit.faults)},
                       {"left_out", list_json(audit.left_out)},
-                      {"planned", audit.planned},
+                      {"not_used", list_json(audit.not_used)},
+                      {"used_often", list_json(audit.used_often)},
+                      {"planned", audit.made.size()},
+                      {"outputs", made_json(audit)},
                       {"balanced", audit.balanced()}};
   if (audit.declared_bytes) result["total_size"] = *audit.declared_bytes;
   if (audit.tied) result["tied"] = *audit.tied;
   if (!audit.conversion_error.empty()) result["conversion_error"] = audit.conversion_error;
   if (audit.output)
-    result["gguf"] = json::object{{"tensors", audit.output->tensors},
+    result["gguf"] = json::object{{"files", list_json(audit.output->files)},
+                                  {"tensors", audit.output->tensors},
                                   {"compared", audit.output->compared},
                                   {"missing", list_json(audit.output->missing)},
                                   {"extra", list_json(audit.output->extra)},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/safe_json.hpp"
 #include "daemon/worker_tasks.hpp"
 #include "store/gguf_facts.hpp"
 
@@ -31,7 +32,7 @@ Result<void> worker_facts(const WorkerTask& task) {
   const std::string& path = entries.front().path;
   MODELD_ASSIGN(const auto bytes, task.files.bytes(path));
   MODELD_ASSIGN(const auto facts, store::read_gguf_facts(bytes, path));
-  return send_text(task, boost::json::serialize(boost::json::object{
+  return send_text(task, safe_json(boost::json::object{
                              {"architecture", beginning(facts.architecture, 256)},
                              {"parameters", facts.parameters},
                              {"file_type", facts.file_type},

@@ -60,9 +60,9 @@ Result<void> worker_inspect(const WorkerTask& task) {
     messages.emplace_back(fmt::format("{} ({})", finding.message, finding.rule));
   }
   MODELD_ASSIGN(std::string text, answer(file, wish));
-  return send_text(task, json::serialize(json::object{{"accepted", report.accepted()},
-                                                      {"messages", std::move(messages)},
-                                                      {"text", std::move(text)}}));
+  return send_text(task, safe_json(json::object{{"accepted", report.accepted()},
+                                                {"messages", std::move(messages)},
+                                                {"text", std::move(text)}}));
 }
 
 } // namespace modeld::daemon

@@ -2,6 +2,7 @@
 #include "daemon/worker_main.hpp"
 
 #include "daemon/model_plan.hpp"
+#include "daemon/safe_json.hpp"
 #include "daemon/weight_check.hpp"
 #include "daemon/worker_channel.hpp"
 #include "daemon/worker_files.hpp"
@@ -54,6 +55,8 @@ Result<void> do_task(const WorkerTask& task) {
     return worker_inspect(task);
   case WorkerRequest::Task::measure:
     return worker_measure(task);
+  case WorkerRequest::Task::audit:
+    return worker_audit(task);
   case WorkerRequest::Task::facts:
     return worker_facts(task);
   }
@@ -91,13 +94,13 @@ int run_worker() {
   if (outcome) {
     sent = channel.send(Packet::done, boost::json::serialize(*outcome));
   } else {
-    std::string text = boost::json::serialize(api::error_to_json(outcome.error()));
+    std::string text = safe_json(api::error_to_json(outcome.error()));
     if (text.size() > WorkerChannel::k_max_payload) {
       Error shorter = outcome.error();
       shorter.message = shorter.message.substr(0, 4096) + " ...";
       shorter.hint = shorter.hint.substr(0, 4096);
       shorter.details.clear();
-      text = boost::json::serialize(api::error_to_json(shorter));
+      text = safe_json(api::error_to_json(shorter));
     }
     sent = channel.send(Packet::failed, text);
   }

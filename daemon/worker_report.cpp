@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/check_report.hpp"
+#include "daemon/count_sender.hpp"
 #include "daemon/estimate.hpp"
+#include "daemon/safe_json.hpp"
 #include "daemon/worker_tasks.hpp"
+#include "quantize/convert/describe.hpp"
 #include "schema/api.hpp"
 #include "schema/json.hpp"
 #include "schema/progress.hpp"
@@ -9,59 +12,11 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 namespace modeld::daemon {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::chrono::milliseconds k_between_counts{100};
-
-// Tells the owner how far the work is, while this lives.
-class CountSender {
-public:
-  CountSender(const WorkerChannel& channel, const Progress& progress)
-      : channel_(channel), progress_(progress), thread_([this] { run(); }) {}
-  CountSender(const CountSender&) = delete;
-  CountSender& operator=(const CountSender&) = delete;
-  ~CountSender() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-
-private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, k_between_counts, [this] { return stop_; })) {
-      std::array<std::byte, 2 * sizeof(std::uint64_t)> packet;
-      put(std::span(packet).first<8>(), progress_.done);
-      put(std::span(packet).last<8>(), progress_.total);
-      if (!channel_.send(Packet::progress, packet)) return; // the work will meet the same end
-    }
-  }
-  static void put(std::span<std::byte, 8> to, std::uint64_t number) {
-    for (std::byte& byte : to) {
-      byte = static_cast<std::byte>(number & 0xffU);
-      number >>= 8U;
-    }
-  }
-
-  const WorkerChannel& channel_;
-  const Progress& progress_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  std::thread thread_;
-};
 
 bool flag(const json::object& options, std::string_view name) {
   const auto* value = options.if_contains(name);
@@ -78,6 +33,7 @@ json::array findings(const WorkerTask& task) {
   how.data = flag(options, "data");
   how.threads = std::max(1U, task.request.threads);
   how.progress = &progress;
+  how.plan = quantize::describe_checkpoint;
   const CountSender counts(task.channel, progress);
   json::array out;
   const auto& entries = task.files.entries();
@@ -107,7 +63,7 @@ Result<void> worker_report(const WorkerTask& task) {
       report["no_estimate"] = api::error_to_json(told.error());
     }
   }
-  return send_text(task, json::serialize(report));
+  return send_text(task, safe_json(report));
 }
 
 } // namespace modeld::daemon

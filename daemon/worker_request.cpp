@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker_request.hpp"
 
+#include "daemon/safe_json.hpp"
 #include "schema/api_recipe.hpp"
 #include "schema/json.hpp"
+#include "validate/escape.hpp"
 
 #include <boost/json.hpp>
 
@@ -14,7 +16,7 @@ namespace {
 
 using Task = WorkerRequest::Task;
 
-constexpr std::array<std::pair<Task, std::string_view>, 8> k_tasks{
+constexpr std::array<std::pair<Task, std::string_view>, 9> k_tasks{
     {{Task::check, "check"},
      {Task::check_each, "check_each"},
      {Task::architecture, "architecture"},
@@ -22,6 +24,7 @@ constexpr std::array<std::pair<Task, std::string_view>, 8> k_tasks{
      {Task::report, "report"},
      {Task::inspect, "inspect"},
      {Task::measure, "measure"},
+     {Task::audit, "audit"},
      {Task::facts, "facts"}}};
 
 std::string_view task_name(Task task) {
@@ -38,6 +41,28 @@ Result<Task> read_task(std::string_view name) {
   return fail(Errc::malformed, "parsing a worker's request: an unknown task");
 }
 
+/// A name on the disk is bytes; JSON holds only those that are UTF-8.
+boost::json::object write_path(const std::string& path) {
+  if (validate::utf8_valid_prefix(path) == path.size()) return {{"path", path}};
+  boost::json::array bytes;
+  for (const char c : path)
+    bytes.emplace_back(static_cast<unsigned char>(c));
+  return {{"path", std::move(bytes)}};
+}
+
+Result<std::string> read_path(const boost::json::object& from) {
+  const auto* value = from.if_contains("path");
+  if (value == nullptr || !value->is_array()) return json_string(from, "path");
+  std::string path;
+  for (const auto& byte : value->get_array()) {
+    const auto* number = byte.if_int64();
+    if (number == nullptr || *number < 0 || *number > 255)
+      return fail(Errc::malformed, "parsing a worker's request: a path that is no text");
+    path += static_cast<char>(*number);
+  }
+  return path;
+}
+
 Result<std::vector<FileSet::Entry>> read_files(const boost::json::object& from) {
   std::vector<FileSet::Entry> files;
   MODELD_ASSIGN(const auto* list, json_array(from, "files"));
@@ -45,7 +70,7 @@ Result<std::vector<FileSet::Entry>> read_files(const boost::json::object& from) 
   for (const auto& value : *list) {
     if (!value.is_object()) return fail(Errc::malformed, "reading a worker's request: no object");
     FileSet::Entry entry;
-    MODELD_ASSIGN(entry.path, json_string(value.get_object(), "path"));
+    MODELD_ASSIGN(entry.path, read_path(value.get_object()));
     MODELD_ASSIGN(entry.size, json_uint(value.get_object(), "size"));
     files.push_back(std::move(entry));
   }
@@ -58,17 +83,19 @@ std::string WorkerRequest::to_json() const {
   boost::json::array list;
   list.reserve(files.size());
   for (const FileSet::Entry& file : files) {
-    list.push_back(boost::json::object{{"path", file.path}, {"size", file.size}});
+    boost::json::object entry = write_path(file.path);
+    entry["size"] = file.size;
+    list.push_back(std::move(entry));
   }
-  return boost::json::serialize(boost::json::object{{"task", task_name(task)},
-                                                    {"name", name},
-                                                    {"files", std::move(list)},
-                                                    {"target", recipe.target},
-                                                    {"via", recipe.via},
-                                                    {"recipe", api::recipe_to_json(recipe)},
-                                                    {"options", options},
-                                                    {"threads", threads},
-                                                    {"memory", memory}});
+  return safe_json({{"task", task_name(task)},
+                    {"name", name},
+                    {"files", std::move(list)},
+                    {"target", recipe.target},
+                    {"via", recipe.via},
+                    {"recipe", api::recipe_to_json(recipe)},
+                    {"options", options},
+                    {"threads", threads},
+                    {"memory", memory}});
 }
 
 Result<WorkerRequest> WorkerRequest::from_json(std::string_view text) {

@@ -24,6 +24,7 @@ struct WorkerRequest {
     report,       ///< all findings, and on request an estimate: CheckReport as JSON
     inspect,      ///< what one file says about itself, as text
     measure,      ///< how long the headers of files are of which only a beginning is there
+    audit,        ///< an account of every tensor of a checkpoint and of its conversion: audit.hpp
     facts,        ///< what other programs want to be told about one GGUF file: GgufFacts as JSON
   };
   Task task = Task::check;

@@ -40,6 +40,12 @@ Result<void> worker_measure(const WorkerTask& task);
 /// Sends what other programs want to be told about the one file: GgufFacts as an object.
 Result<void> worker_facts(const WorkerTask& task);
 
+/// Sends {"balanced","text"} about the checkpoint below k_audit_model and the GGUF file below
+/// k_audit_output (audit.hpp). Options: "gguf", the latter's path, or ""; "json", "every".
+Result<void> worker_audit(const WorkerTask& task);
+inline constexpr std::string_view k_audit_model = "model/";
+inline constexpr std::string_view k_audit_output = "gguf/"; ///< sorts first
+
 /// Asks to begin an output ("size" is in the plan): cancelled where the owner does not want it.
 Result<void> begin_output(const WorkerTask& task, boost::json::object plan);
 /// A piece of it, in packets.
