@@ -2,6 +2,7 @@
 #include "daemon/session.hpp"
 
 #include "daemon/connection.hpp"
+#include "daemon/request_message.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -13,27 +14,15 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace modeld::daemon {
 namespace {
 
 namespace http = boost::beast::http;
 
-Request to_request(const http::request<http::string_body>& message, const Connection& connection) {
-  Request request;
-  request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
-  request.path = target.substr(0, target.find('?'));
-  request.body = message.body();
-  for (const auto& field : message) {
-    std::string name(field.name_string());
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    request.headers[name] = std::string(field.value());
-  }
+Request request_on(const Connection& connection, const http::request<http::string_body>& message) {
+  Request request = request_of(message);
   request.peer = connection.peer;
   request.connection = connection.number;
   return request;
@@ -116,7 +105,7 @@ void Connection::on_request(const boost::beast::error_code& error) {
   // The stream's clock stands still while the handler works.
   stream.expires_never();
   boost::asio::post(shared.handlers, [self = shared_from_this(),
-                                      request = to_request(parser->get(), *this)]() mutable {
+                                      request = request_on(*this, parser->get())]() mutable {
     const std::string method = request.method;
     auto answer = std::make_shared<Response>(self->shared.handle(std::move(request)));
     self->shared.metrics.request(method, answer->status,

@@ -19,6 +19,7 @@ int fuzz_hub_answer(const std::uint8_t* data, std::size_t size);
 int fuzz_imatrix(const std::uint8_t* data, std::size_t size);
 int fuzz_json(const std::uint8_t* data, std::size_t size);
 int fuzz_model_card(const std::uint8_t* data, std::size_t size);
+int fuzz_router(const std::uint8_t* data, std::size_t size);
 int fuzz_safetensors(const std::uint8_t* data, std::size_t size);
 int fuzz_sentencepiece(const std::uint8_t* data, std::size_t size);
 int fuzz_shard_index(const std::uint8_t* data, std::size_t size);

@@ -168,6 +168,31 @@ void workers() {
       R"("recipe":{"pure":true},"options":{"data":true},"threads":2,"memory":1000000})");
 }
 
+void requests() {
+  const auto ask = [](const std::string& name, const std::string& line, const std::string& body) {
+    std::string text = line + " HTTP/1.1\r\nHost: modeld\r\n";
+    if (!body.empty())
+      text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+              "\r\n";
+    seed("router", name, text + "\r\n" + body);
+  };
+  ask("list", "GET /v1/snapshots", "");
+  ask("show", "GET /v1/snapshots/org/name@main", "");
+  ask("pull", "POST /v1/pulls", R"({"ref":"org/name@main:Q4_K_M","include":["*.json"]})");
+  ask("build", "POST /v1/variants", R"({"ref":"org/name:Q4_K_M","recipe":{"pure":true}})");
+  ask("pin", "PUT /v1/pins/mine", R"({"ref":"org/name@main"})");
+  ask("lease", "POST /v1/leases", R"({"blob":"sha256:00","holder":"me","pid":1,"seconds":5})");
+  ask("check", "POST /v1/checks", R"({"ref":"org/name","profile":"strict","context":4096})");
+  ask("view", "POST /v1/views", R"({"ref":"org/name","target":"hf","root":"/tmp/x"})");
+  ask("collect", "POST /v1/gc", R"({"dry_run":true})");
+  ask("escapes", "GET /v1/jobs/%41%2f%C3%A9?x=1", "");
+  seed("router", "range",
+       "GET /v1/blobs/sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824 "
+       "HTTP/1.1\r\nRange: bytes=1-3\r\nIf-None-Match: \"x\"\r\n\r\n");
+  seed("router", "chunked",
+       "POST /v1/scrub HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n");
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -181,5 +206,6 @@ int main(int argc, char** argv) {
   cards();
   hub_answers();
   workers();
+  requests();
   return 0;
 }

@@ -1,40 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target over files and folders of files, and over cuts and flipped bits of each: what
 // a build without libFuzzer can do with the seeds. usage: fuzz_replay TARGET PATH...
-#include "fuzz.hpp"
+#include "targets.hpp"
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace {
 
 namespace fs = std::filesystem;
 
-using Target = int (*)(const std::uint8_t*, std::size_t);
+using modeld::fuzz::k_targets;
 
-constexpr std::array<std::pair<std::string_view, Target>, 14> k_targets{{
-    {"chat_template", modeld::fuzz::fuzz_chat_template},
-    {"config", modeld::fuzz::fuzz_config},
-    {"gguf", modeld::fuzz::fuzz_gguf},
-    {"gguf_split", modeld::fuzz::fuzz_gguf_split},
-    {"hub_answer", modeld::fuzz::fuzz_hub_answer},
-    {"imatrix", modeld::fuzz::fuzz_imatrix},
-    {"json", modeld::fuzz::fuzz_json},
-    {"model_card", modeld::fuzz::fuzz_model_card},
-    {"safetensors", modeld::fuzz::fuzz_safetensors},
-    {"sentencepiece", modeld::fuzz::fuzz_sentencepiece},
-    {"shard_index", modeld::fuzz::fuzz_shard_index},
-    {"sniff", modeld::fuzz::fuzz_sniff},
-    {"tokenizer", modeld::fuzz::fuzz_tokenizer},
-    {"worker", modeld::fuzz::fuzz_worker},
-}};
-
-Target g_target = nullptr; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+modeld::fuzz::Target g_target =
+    nullptr; // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void run(const std::string& text) {
   // A copy of exactly this size, so that a sanitizer sees one byte too many.
