@@ -23,7 +23,7 @@ struct CheckpointPlan {
       misfit,  ///< its shape is not one that the configuration allows for
       missing, ///< it belongs to others that are there
       unable,  ///< the rule does not work on it for a reason that is not the checkpoint's
-      packed,  ///< a part of a quantized weight is missing or does not fit
+      packed,  ///< a part of a quantized weight is missing
     };
     Kind kind = Kind::unknown;
     std::string tensor;  ///< name in the checkpoint; empty for a quantized weight
