@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
 #include "daemon/request.hpp"
+#include "daemon/size_text.hpp"
 #include "daemon/watch.hpp"
 
 #include <CLI/CLI.hpp>
@@ -13,24 +14,29 @@ struct Options {
   std::string ref;
   std::vector<std::string> include;
   std::vector<std::string> exclude;
+  std::string limit_rate;
   bool detach = false;
 };
 
-boost::json::object body_of(const Options& options) {
+Result<boost::json::object> body_of(const Options& options) {
   boost::json::object body{{"ref", options.ref}};
   const auto add = [&body](const char* name, const std::vector<std::string>& patterns) {
     if (!patterns.empty()) body[name] = boost::json::array(patterns.begin(), patterns.end());
   };
   add("include", options.include);
   add("exclude", options.exclude);
+  if (!options.limit_rate.empty()) {
+    MODELD_ASSIGN(body["limit_rate"], parse_rate(options.limit_rate, "--limit-rate"));
+  }
   return body;
 }
 
 Result<int> pull(CommandContext& context, const Options& options) {
   MODELD_TRY(check_ref(options.ref));
+  MODELD_ASSIGN(const auto body, body_of(options));
   MODELD_ASSIGN(const auto token, caller_token());
   Client client(context.socket, token);
-  MODELD_ASSIGN(auto answer, client.post("/v1/pulls", body_of(options)));
+  MODELD_ASSIGN(auto answer, client.post("/v1/pulls", body));
   MODELD_ASSIGN(const auto result,
                 finish(context, client, std::move(answer), options.detach ? Wait::no : Wait::yes));
   return show_result(context, result, "snapshot");
@@ -51,6 +57,12 @@ void add_pull(CLI::App& app, CommandContext& context) {
   command->add_option("--exclude", options->exclude, "Leave out files whose path matches")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--limit-rate", options->limit_rate,
+          "Bytes per second that this pull may take, as in 20MiB, or none; modelctl jobs limit "
+          "changes it while it runs")
+      ->type_name("RATE");
   command->add_flag("--detach", options->detach, "Print the job's id instead of waiting for it");
   command->callback([&context, options] {
     context.run = [&context, options] { return pull(context, *options); };

@@ -28,7 +28,7 @@ Error not_here(const ModelRef& ref) {
 }
 
 Result<Response> pull(Services& services, const Request& request) {
-  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "include", "exclude"}));
+  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "include", "exclude", "limit_rate"}));
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   if (!ref.selector.empty()) {
@@ -42,6 +42,7 @@ Result<Response> pull(Services& services, const Request& request) {
   PullPatterns patterns;
   MODELD_ASSIGN(patterns.include, optional_texts(body, "include"));
   MODELD_ASSIGN(patterns.exclude, optional_texts(body, "exclude"));
+  MODELD_ASSIGN(const auto limit_rate, optional_number(body, "limit_rate"));
   MODELD_ASSIGN(auto token, request_token(request));
   if (is_commit(ref.revision)) {
     MODELD_ASSIGN(const auto place, find_place(services.store, ref));
@@ -56,9 +57,10 @@ Result<Response> pull(Services& services, const Request& request) {
       return Response::json({{"snapshot", view.to_json()}});
     }
   }
-  MODELD_ASSIGN(const auto job,
-                services.jobs.submit(pull_request(ref, {PullFor::itself}, patterns,
-                                                  request.peer.uid, std::move(token))));
+  JobRequest asked =
+      pull_request(ref, {PullFor::itself}, patterns, request.peer.uid, std::move(token));
+  asked.limit_rate = limit_rate;
+  MODELD_ASSIGN(const auto job, services.jobs.submit(std::move(asked)));
   return Response::json(job_answer(*job), 202);
 }
 

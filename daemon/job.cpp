@@ -5,7 +5,8 @@
 
 #include <boost/json.hpp>
 
-// The record's request, JSON: {"ref":"...","key":"...","detail":{...},"users":[uid,...]}.
+// The record's request, JSON: {"ref":"...","key":"...","detail":{...},"users":[uid,...],
+// "limit_rate":n}; without the last for no limit.
 
 namespace modeld::daemon {
 namespace {
@@ -26,7 +27,9 @@ boost::json::object object_or_empty(const std::string& text) {
 Job::Job(std::string id, JobRequest request, store::UnixTime created)
     : id_(std::move(id)), kind_(std::move(request.kind)), key_(std::move(request.key)),
       ref_(std::move(request.ref)), detail_(std::move(request.detail)), uid_(request.uid),
-      token_(std::move(request.token)), created_(created), by_client_(request.by_client) {
+      token_(std::move(request.token)), created_(created),
+      bandwidth_(std::make_shared<fetch::Bandwidth>(request.limit_rate.value_or(0))),
+      by_client_(request.by_client) {
   const auto shown = shown_.lock();
   shown->updated = created;
   shown->users.insert(uid_);
@@ -42,6 +45,7 @@ std::shared_ptr<Job> Job::from_record(const store::JobRecord& record) {
   if (const auto* detail = request.if_contains("detail"); detail && detail->is_object()) {
     asked.detail = detail->get_object();
   }
+  if (const auto limit = json_uint(request, "limit_rate")) asked.limit_rate = *limit;
   auto job = std::make_shared<Job>(record.id, std::move(asked), record.created);
   const auto shown = job->shown_.lock();
   if (const auto users = json_array(request, "users")) {
@@ -74,8 +78,10 @@ store::JobRecord Job::record() const {
   record.kind = kind_;
   record.state = shown->state;
   record.phase = shown->phase;
-  record.request = boost::json::serialize(boost::json::object{
-      {"ref", ref_}, {"key", key_}, {"detail", detail_}, {"users", std::move(users)}});
+  boost::json::object request{
+      {"ref", ref_}, {"key", key_}, {"detail", detail_}, {"users", std::move(users)}};
+  if (const std::uint64_t limit = bandwidth_->limit(); limit != 0) request["limit_rate"] = limit;
+  record.request = boost::json::serialize(request);
   if (shown->state == JobState::done) record.result = boost::json::serialize(shown->result);
   if (store::is_final(shown->state) && shown->state != JobState::done) {
     record.error = boost::json::serialize(api::error_to_json(shown->error));
@@ -107,6 +113,14 @@ void Job::set_notice(std::string_view notice) {
   auto lock = shown_.lock();
   if (lock->notice == notice) return;
   lock->notice = notice;
+  changed(std::move(lock));
+}
+
+void Job::set_limit_rate(std::uint64_t bytes_per_second) {
+  auto lock = shown_.lock();
+  if (bandwidth_->limit() == bytes_per_second || store::is_final(lock->state)) return;
+  bandwidth_->set_limit(bytes_per_second);
+  lock->samples.clear(); // the rate before says nothing about the one now
   changed(std::move(lock));
 }
 

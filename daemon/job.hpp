@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "fetch/bandwidth.hpp"
 #include "fetch/token.hpp"
 #include "schema/api.hpp"
 #include "schema/guarded.hpp"
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,6 +36,9 @@ struct JobRequest {
   std::uint32_t uid = 0;
   fetch::Token token;    ///< in memory only, never in a record
   bool by_client = true; ///< false: asked for by another job, which cancels it when it gives up
+  /// Bytes per second that it may download, 0 for no limit. Who joins a job sets it anew; without,
+  /// it stays as it is.
+  std::optional<std::uint64_t> limit_rate;
 };
 
 /// A state, phase or notice that was new, with its number in this job's life.
@@ -63,6 +68,10 @@ public:
   /// Bytes of the current phase, and the wish to stop.
   Progress& progress() { return progress_; }
   bool cancelled() const { return progress_.cancel.load(); }
+  /// What it may download a second; a Hub client of the job's keeps it, also when it changes.
+  const std::shared_ptr<fetch::Bandwidth>& bandwidth() const { return bandwidth_; }
+  /// Durable, and told to subscribers.
+  void set_limit_rate(std::uint64_t bytes_per_second);
 
   // ---- for the worker
   /// Resets the counters.
@@ -127,6 +136,7 @@ private:
   std::uint32_t uid_ = 0;
   fetch::Token token_;
   store::UnixTime created_ = 0;
+  std::shared_ptr<fetch::Bandwidth> bandwidth_;
   Progress progress_;
   std::atomic<bool> by_client_{true};
   std::atomic<int> followers_{0};

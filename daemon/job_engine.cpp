@@ -103,8 +103,9 @@ bool JobEngine::stop(std::chrono::milliseconds time) {
 Result<std::shared_ptr<Job>> JobEngine::submit(JobRequest request) {
   std::shared_ptr<Job> job;
   const bool by_client = request.by_client;
+  const auto limit_rate = request.limit_rate;
   {
-    const auto state = state_.lock();
+    auto state = state_.lock();
     if (state->stopping) {
       return fail(Errc::busy, "starting a job: the daemon is stopping", "try again in a moment");
     }
@@ -112,7 +113,10 @@ Result<std::shared_ptr<Job>> JobEngine::submit(JobRequest request) {
     if (same != state->unfinished.end()) {
       same->second->add_user(request.uid);
       if (by_client) same->second->set_by_client();
-      return same->second;
+      job = same->second;
+      state.mutex().unlock(); // a change is written to the disk
+      if (limit_rate) job->set_limit_rate(*limit_rate);
+      return job;
     }
     if (state->unfinished.size() >= limits_.max_unfinished) {
       return fail(Errc::busy,
@@ -121,6 +125,7 @@ Result<std::shared_ptr<Job>> JobEngine::submit(JobRequest request) {
                   "try again when some are done; jobs.max_unfinished sets the limit");
     }
     job = std::make_shared<Job>(new_id(), std::move(request), store::now());
+    job->on_change([this](const Job& changed) { save(changed); });
     state->jobs.emplace(job->id(), job);
     state->unfinished.emplace(job->key(), job);
   }
@@ -132,7 +137,6 @@ Result<std::shared_ptr<Job>> JobEngine::submit(JobRequest request) {
     job->finish(fail(put.error()));
     return fail(std::move(put).error().context(fmt::format("starting a job for '{}'", job->ref())));
   }
-  job->on_change([this](const Job& changed) { save(changed); });
   const auto state = state_.lock();
   enqueue(*state, job);
   return job;

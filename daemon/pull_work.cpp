@@ -305,7 +305,7 @@ JobRequest pull_request(const ModelRef& ref, PullPurpose purpose, const PullPatt
 
 Result<boost::json::object> run_pull(Services& services, Job& job) {
   MODELD_ASSIGN(Asked asked, read_detail(job.detail()));
-  MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services)));
+  MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services, job)));
   MODELD_ASSIGN(auto token, hub_token(services, job.token()));
   auto outcome = Pull(services, job, asked, std::move(client), std::move(token)).run();
   if (!outcome) {
@@ -344,6 +344,12 @@ fetch::HubOptions hub_options(const Services& services) {
   options.max_answer_bytes = hub.max_answer;
   options.max_pages = hub.max_pages;
   options.max_files = hub.max_files;
+  return options;
+}
+
+fetch::HubOptions hub_options(const Services& services, const Job& job) {
+  fetch::HubOptions options = hub_options(services);
+  options.limits.push_back(job.bandwidth());
   return options;
 }
 

@@ -47,5 +47,7 @@ Result<fetch::Token> hub_token(const Services& services, const fetch::Token& own
 
 /// The client's limits out of the configuration, and the bandwidth that all pulls share.
 fetch::HubOptions hub_options(const Services& services);
+/// The same for a job, which has a limit of its own too.
+fetch::HubOptions hub_options(const Services& services, const Job& job);
 
 } // namespace modeld::daemon

@@ -101,8 +101,10 @@ constexpr std::array k_settings{
             "Ranges of one large file at once."},
     Setting{"hub.max_buffer", Kind::bytes, MEMBER(hub.max_buffer), k_mib, 64 * 1024 * k_mib, "",
             "Memory for ranges that arrive ahead of their turn, for each pull."},
-    Setting{"hub.bandwidth", Kind::bytes, MEMBER(hub.bandwidth), 0, k_tib, "",
-            "Bytes per second of all pulls together; 0 for as much as there is."},
+    Setting{
+        "hub.bandwidth", Kind::bytes, MEMBER(hub.bandwidth), 0, k_tib, "",
+        "Bytes per second of all pulls together; 0 for as much as there is. modelctl jobs limit "
+        "changes it while they run."},
     Setting{"hub.api_mirrors", Kind::text, MEMBER(hub.api_mirrors), 0, 0, "",
             "Addresses to ask before the Hub about revisions and listings, with spaces between."},
     Setting{"hub.data_mirrors", Kind::text, MEMBER(hub.data_mirrors), 0, 0, "",

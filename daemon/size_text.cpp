@@ -58,6 +58,14 @@ Result<std::uint64_t> parse_bytes(std::string_view text, std::string_view what) 
   return refuse(text, what, "a number with KiB, MiB, GiB or TiB, as in 20GiB");
 }
 
+Result<std::uint64_t> parse_rate(std::string_view text, std::string_view what) {
+  if (text == "none") return 0;
+  if (text.ends_with("/s")) text.remove_suffix(2);
+  const auto rate = parse(text, k_bytes);
+  if (rate && *rate > 0) return *rate;
+  return refuse(text, what, "bytes per second with KiB, MiB or GiB, as in 20MiB, or none");
+}
+
 Result<std::uint64_t> parse_seconds(std::string_view text, std::string_view what) {
   if (const auto seconds = parse(text, k_seconds)) return *seconds;
   return refuse(text, what, "a number with s, m, h or d, as in 30d");

@@ -15,6 +15,12 @@ text=$(
     printf '.PP\n.EX\n'
     tail -n +2 <<<"$help" | grep -vE '^ +(-h,--help|--help-all) ' | awk 'NF || seen { print; seen = 1 }' | roff
     printf '.EE\n'
+    nested=$(awk '/^Subcommands:/ { on = 1; next } on && /^  [a-z]/ { print $1 }' <<<"$help")
+    for sub in $nested; do
+      printf '.PP\n.EX\n%s %s:\n' "$(roff <<<"$command")" "$(roff <<<"$sub")"
+      "$modelctl" "$command" "$sub" --help | grep -vE '^ +(-h,--help|--help-all) ' | roff
+      printf '.EE\n'
+    done
   done
 )
 awk -v text="${text//\\/\\\\}" '/^@COMMANDS@$/ { print text; next } { print }' "$template" >"$page"

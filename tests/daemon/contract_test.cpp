@@ -198,6 +198,17 @@ TEST_CASE("answers about jobs, leases, pins and blobs are as the contract says",
   f.check("GET", "/v1/jobs/{id}", "/v1/jobs/" + id, 200);
   f.check("GET", "/v1/jobs/{id}/events", "/v1/jobs/" + id + "/events", 200);
   f.check("GET", "/v1/jobs/{id}", "/v1/jobs/absent", 404);
+  const std::string limit = "/v1/jobs/" + id + "/bandwidth";
+  f.check("GET", "/v1/jobs/{id}/bandwidth", limit, 200);
+  f.check("GET", "/v1/jobs/{id}/bandwidth", "/v1/jobs/absent/bandwidth", 404);
+  f.check("PUT", "/v1/jobs/{id}/bandwidth", "/v1/jobs/absent/bandwidth", 404,
+          R"({"limit_rate":5})");
+  f.check("PUT", "/v1/jobs/{id}/bandwidth", limit, 400, R"({"rate":5})");
+  f.check("PUT", "/v1/jobs/{id}/bandwidth", limit, 400, "{}");
+  f.check("GET", "/v1/bandwidth", "/v1/bandwidth", 200);
+  f.check("PUT", "/v1/bandwidth", "/v1/bandwidth", 200, R"({"limit_rate":4096})");
+  CHECK(f.services.bandwidth->limit() == 4096);
+  f.check("PUT", "/v1/bandwidth", "/v1/bandwidth", 400, R"({"limit_rate":"fast"})");
   CHECK(f.jobs.stop(std::chrono::seconds(20)));
 
   const std::string blob = f.variant.result.hex();
@@ -303,6 +314,7 @@ TEST_CASE("what only an administrator may do is denied to others", "[daemon][con
   f.check("POST", "/v1/views", "/v1/views", 403, R"({"ref":"org/name",)" + place + "}");
   f.check("POST", "/v1/import", "/v1/import", 403, R"({"path":"/etc"})");
   f.check("POST", "/v1/gc", "/v1/gc", 403, "{}");
+  f.check("PUT", "/v1/bandwidth", "/v1/bandwidth", 403, R"({"limit_rate":1})");
   f.check("POST", "/v1/repair", "/v1/repair", 403, "{}");
   REQUIRE(f.store->record_access(f.snapshot.repo, true, 1000));
   f.check("GET", "/v1/bundles/{ref}", "/v1/bundles/org/name", 403);
