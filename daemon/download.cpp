@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/download.hpp"
 
+#include "daemon/commit_queue.hpp"
 #include "daemon/file_sink.hpp"
 #include "daemon/log.hpp"
 
@@ -43,7 +44,15 @@ public:
     seen_[index] = bytes;
   }
 
-  Result<void> on_file_done(std::size_t index) override { return sinks_[index]->commit(); }
+  Result<void> on_file_done(std::size_t index) override {
+    FileSink& sink = *sinks_[index];
+    if (!sink.is_small()) return sink.commit();
+    MODELD_TRY(sink.prove());
+    return commits_.add(sink);
+  }
+
+  /// What is proved is kept, also where another file failed.
+  Result<void> settle() { return commits_.settle(); }
 
   Result<ByteSink*> on_restart(std::size_t index) override {
     MODELD_TRY(sinks_[index]->restart());
@@ -54,6 +63,7 @@ private:
   DownloadContext& context_;
   std::vector<std::unique_ptr<FileSink>>& sinks_;
   std::vector<std::uint64_t> seen_;
+  CommitQueue commits_;
   bool noticed_ = false;
 };
 
@@ -131,7 +141,10 @@ Result<void> fetch_batch(DownloadContext& context, const RepoId& repo, const Git
         {*wanted[batch.index[i]].file, batch.sinks[i]->offset(), batch.sinks[i].get()});
   }
   BatchHost host(context, batch.sinks);
-  MODELD_TRY(context.client.download(repo, commit, downloads, context.token, host));
+  auto downloaded = context.client.download(repo, commit, downloads, context.token, host);
+  auto stored = host.settle();
+  MODELD_TRY(downloaded);
+  MODELD_TRY(stored);
   for (std::size_t i = 0; i < batch.sinks.size(); ++i) {
     wanted[batch.index[i]].have = batch.sinks[i]->committed();
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/file_sink.hpp"
 
+#include <vector>
+
 namespace modeld::daemon {
 namespace {
 
@@ -44,13 +46,34 @@ Result<void> FileSink::write(std::span<const std::byte> bytes) {
   return ingest_->write(bytes);
 }
 
-Result<void> FileSink::commit() {
+Result<void> FileSink::prove() {
   MODELD_TRY(open_ingest()); // an empty file has no first byte
-  auto committed = ingest_->commit();
-  ingest_.reset(); // also where the bytes were wrong: a restart begins anew
-  if (!committed) return fail(std::move(committed).error());
-  committed_ = *std::move(committed);
-  return {};
+  auto proved = ingest_->prove();
+  if (proved) return {};
+  ingest_.reset(); // a restart begins anew
+  return fail(std::move(proved).error());
+}
+
+Result<void> FileSink::commit() {
+  FileSink* const self = this;
+  return commit_all({&self, 1});
+}
+
+Result<void> FileSink::commit_all(std::span<FileSink* const> sinks) {
+  std::vector<store::Ingest*> ingests;
+  std::vector<store::BlobInfo> proved;
+  for (FileSink* sink : sinks) {
+    MODELD_TRY(sink->prove());
+    MODELD_ASSIGN(auto info, sink->ingest_->prove());
+    proved.push_back(std::move(info));
+    ingests.push_back(sink->ingest_.get());
+  }
+  auto done = store::commit_all(ingests);
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    if (done) sinks[i]->committed_ = std::move(proved[i]);
+    sinks[i]->ingest_.reset();
+  }
+  return done;
 }
 
 Result<void> FileSink::restart() {

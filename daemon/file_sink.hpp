@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace modeld::daemon {
@@ -26,9 +27,14 @@ public:
 
   Result<void> write(std::span<const std::byte> bytes) override;
   std::uint64_t offset() const { return ingest_ ? ingest_->offset() : 0; }
+  /// Small files are committed many at a time.
+  bool is_small() const { return key_.empty(); }
+  /// Whether the bytes are right; then one of the commits follows.
+  Result<void> prove();
   Result<void> commit();
+  static Result<void> commit_all(std::span<FileSink* const> sinks);
   Result<void> restart();
-  /// What commit() proved.
+  /// What is in the store.
   const std::optional<store::BlobInfo>& committed() const { return committed_; }
 
 private:

@@ -101,6 +101,7 @@ private:
       item.reason = Reason::held;
       return {};
     }
+    MODELD_TRY(state_.disk.unlink(layout::note_of(item.name)));
     return state_.disk.unlink(item.name);
   }
 

@@ -2,13 +2,8 @@
 #include "store/ingest.hpp"
 
 #include "store/adopt.hpp"
-
+#include "store/ingest_state.hpp"
 #include "store/layout.hpp"
-#include "store/pieces.hpp"
-#include "store/plain_view.hpp"
-#include "store/side_worker.hpp"
-#include "store/state.hpp"
-#include "validate/sha256.hpp"
 
 #include <fmt/format.h>
 
@@ -24,245 +19,108 @@ namespace modeld::store {
 namespace {
 
 constexpr std::size_t k_read_size = 1U << 20;
+constexpr std::uint64_t k_longest_note = 16U << 10;
 /// From here on writing beside the hash wins more than waking a thread costs (some 10 us).
 constexpr std::size_t k_side_by_side = 256U << 10;
 
 } // namespace
 
-struct Ingest::State {
-  Store::State* store = nullptr;
-  Expected expected;
-  Fd file;
-  std::string path;    ///< under tmp/
-  std::string partial; ///< key of a resumable ingest, or empty
-  std::uint64_t offset = 0;
-  bool failed = false;
-  bool replaced = false; ///< damaged bytes had the name before
-  bool finished = false; ///< published or dropped: nothing left to clean up
-  validate::PieceHasher sha256{k_piece_bytes};
-  std::optional<validate::GitBlobHasher> git;
-  Result<void> written_beside;
-  std::unique_ptr<SideWorker> side; ///< last: it uses the file
+void Ingest::State::start_hashing() {
+  sha256 = validate::PieceHasher(k_piece_bytes);
+  git.reset();
+  const bool small = expected.size && *expected.size <= k_git_id_limit;
+  if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
+}
 
-  ~State() { end(); }
+void Ingest::State::update(std::span<const std::byte> bytes) {
+  sha256.update(bytes);
+  if (git) git->update(bytes);
+}
 
-  std::string what() const { return expected.what.empty() ? "a blob" : expected.what; }
+void Ingest::State::hash(std::span<const std::byte> bytes) {
+  update(bytes);
+  offset += bytes.size();
+}
 
-  void start_hashing() {
-    sha256 = validate::PieceHasher(k_piece_bytes);
-    git.reset();
-    const bool small = expected.size && *expected.size <= k_git_id_limit;
-    if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
-  }
-
-  void update(std::span<const std::byte> bytes) {
-    sha256.update(bytes);
-    if (git) git->update(bytes);
-  }
-
-  void hash(std::span<const std::byte> bytes) {
-    update(bytes);
-    offset += bytes.size();
-  }
-
-  /// Large pieces are written while they are hashed.
-  Result<void> take(std::span<const std::byte> bytes) {
-    if (bytes.size() < k_side_by_side) {
-      MODELD_TRY(store->disk.write(file, path, bytes, offset));
-      hash(bytes);
-      return {};
-    }
-    if (side == nullptr) {
-      side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) {
-        written_beside = store->disk.write(file, path, b, offset);
-      });
-    }
-    // Hashing is what takes time, so it does not wait for the other thread to wake up.
-    side->start(bytes);
-    update(bytes);
-    side->wait();
-    MODELD_TRY(written_beside);
-    offset += bytes.size();
+Result<void> Ingest::State::take(std::span<const std::byte> bytes) {
+  if (bytes.size() < k_side_by_side) {
+    MODELD_TRY(store->disk.write(file, path, bytes, offset));
+    hash(bytes);
     return {};
   }
-
-  /// Takes what the file already holds.
-  Result<void> absorb() {
-    std::vector<std::byte> part(k_read_size);
-    for (;;) {
-      const ssize_t n = pread(file.get(), part.data(), part.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return fail(from_errno(errno, fmt::format("reading '{}'", path)));
-      if (n == 0) return {};
-      hash(std::span(part).first(static_cast<std::size_t>(n)));
-    }
+  if (side == nullptr) {
+    side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) {
+      written_beside = store->disk.write(file, path, b, offset);
+    });
   }
+  // Hashing is what takes time, so it does not wait for the other thread to wake up.
+  side->start(bytes);
+  update(bytes);
+  side->wait();
+  MODELD_TRY(written_beside);
+  offset += bytes.size();
+  return {};
+}
 
-  /// The id of bytes whose number was not known before, read back.
-  Result<GitOid> git_id_afterwards() const {
-    validate::GitBlobHasher hasher(offset);
-    std::vector<std::byte> part(k_read_size);
-    for (std::uint64_t at = 0; at < offset;) {
-      const ssize_t n = pread(file.get(), part.data(), part.size(), static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        return fail(from_errno(n < 0 ? errno : EIO, fmt::format("reading back '{}'", path)));
-      }
-      hasher.update(std::span(part).first(static_cast<std::size_t>(n)));
-      at += static_cast<std::uint64_t>(n);
-    }
-    return hasher.finish();
+Result<void> Ingest::State::absorb() {
+  std::vector<std::byte> part(k_read_size);
+  for (;;) {
+    const ssize_t n = pread(file.get(), part.data(), part.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail(from_errno(errno, fmt::format("reading '{}'", path)));
+    if (n == 0) return {};
+    hash(std::span(part).first(static_cast<std::size_t>(n)));
   }
+}
 
-  tl::unexpected<Error> mismatch(std::string_view of, std::string wanted, std::string found) {
-    Error error{Errc::digest_mismatch,
-                fmt::format("storing '{}': {} is {}, expected {}", what(), of, found, wanted),
-                "the source or the way to it changed the bytes; fetch them again",
-                {{"expected", wanted}, {"found", found}},
-                0};
+Result<GitOid> Ingest::State::git_id_afterwards() const {
+  validate::GitBlobHasher hasher(offset);
+  std::vector<std::byte> part(k_read_size);
+  for (std::uint64_t at = 0; at < offset;) {
+    const ssize_t n = pread(file.get(), part.data(), part.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      return fail(from_errno(n < 0 ? errno : EIO, fmt::format("reading back '{}'", path)));
+    }
+    hasher.update(std::span(part).first(static_cast<std::size_t>(n)));
+    at += static_cast<std::uint64_t>(n);
+  }
+  return hasher.finish();
+}
+
+void Ingest::State::discard() {
+  if (finished) return;
+  finished = true;
+  // A file that cannot be removed now is swept at the next start.
+  [[maybe_unused]] const auto ignored = store->disk.unlink(path);
+  drop_note();
+  release_partial();
+}
+
+void Ingest::State::drop_note() const {
+  if (partial.empty()) return;
+  [[maybe_unused]] const auto ignored = store->disk.unlink(layout::note_of(path));
+}
+
+void Ingest::State::release_partial() {
+  if (partial.empty()) return;
+  auto active = store->active_partials.lock();
+  active->erase(partial);
+  partial.clear();
+}
+
+void Ingest::State::end() {
+  if (finished || store == nullptr) return;
+  if (partial.empty()) {
     discard();
-    return fail(std::move(error));
+    return;
   }
-
-  Result<BlobInfo> check() {
-    if (expected.size && offset != *expected.size) {
-      return mismatch("the size", std::to_string(*expected.size), std::to_string(offset));
-    }
-    BlobInfo info;
-    info.size = offset;
-    info.sha256 = sha256.finish();
-    if (git) {
-      info.git_oid = git->finish();
-    } else if (offset <= k_git_id_limit || expected.git_oid) {
-      MODELD_ASSIGN(info.git_oid, git_id_afterwards());
-    }
-    if (expected.sha256 && info.sha256 != *expected.sha256) {
-      return mismatch("the SHA-256", expected.sha256->hex(), info.sha256.hex());
-    }
-    if (expected.git_oid && info.git_oid != expected.git_oid) {
-      return mismatch("the git id", expected.git_oid->hex(), info.git_oid->hex());
-    }
-    return info;
+  finished = true;
+  if (failed) {
+    [[maybe_unused]] const auto ignored = store->disk.truncate(file, path, offset);
   }
-
-  /// Whether the file under the blob's name is the one that was proved when its row was written.
-  Result<bool> is_there(const BlobInfo& info) const {
-    const std::string path_there = layout::blob(info.sha256);
-    MODELD_ASSIGN(const auto size, store->disk.size_of(path_there));
-    if (size != info.size) return false;
-    auto index = store->writer.lock();
-    MODELD_ASSIGN(const auto row, index->find_blob(info.sha256));
-    // Without a row it is what a crash left between the last two steps: proved as well.
-    return !row || row->mtime_ns == mtime_ns_of(store->disk, path_there);
-  }
-
-  /// Into place, unless an equal blob is there already; damage is replaced by these proved bytes.
-  Result<void> place(const BlobInfo& info) {
-    const std::string final_path = layout::blob(info.sha256);
-    MODELD_TRY(store->disk.make_folders(layout::blob_folder(info.sha256)));
-    auto placed = store->disk.rename_new(path, final_path);
-    if (!placed && placed.error().code == Errc::conflict) {
-      MODELD_ASSIGN(const bool there, is_there(info));
-      placed = there ? store->disk.unlink(path) : store->disk.rename(path, final_path);
-      replaced = !there;
-    }
-    MODELD_TRY(placed);
-    return store->disk.sync_folder(layout::blob_folder(info.sha256));
-  }
-
-  Result<void> write_row(const BlobInfo& info) {
-    BlobRow row{info, mtime_ns_of(store->disk, layout::blob(info.sha256)), false};
-    if (info.size > k_git_id_limit) row.info.git_oid.reset();
-    auto index = store->writer.lock();
-    MODELD_ASSIGN(auto txn, index->begin());
-    MODELD_ASSIGN(const auto before, index->find_blob(info.sha256));
-    if (!before || *before != row) MODELD_TRY(index->put_blob(row));
-    if (before && before->damaged) {
-      MODELD_TRY(index->set_damaged(info.sha256, false));
-      replaced = true;
-    }
-    if (!expected.job.empty()) MODELD_TRY(index->keep_for_job(expected.job, info.sha256));
-    return txn.commit();
-  }
-
-  /// What showed the damaged file shows this one now.
-  Result<void> mend_views(const Sha256Digest& digest) const {
-    std::vector<Index::FileRow> files;
-    std::vector<Variant> variants;
-    {
-      auto index = store->writer.lock();
-      MODELD_ASSIGN(files, index->files_of(digest));
-      MODELD_ASSIGN(const auto keys, index->variants_of(digest));
-      for (const Sha256Digest& key : keys) {
-        MODELD_ASSIGN(auto variant, index->find_variant(key));
-        if (variant) variants.push_back(std::move(*variant));
-      }
-    }
-    for (const auto& row : files) {
-      MODELD_TRY(link_in_view(store->disk, row.repo, row.commit, row.path, digest,
-                              store->temporary("link")));
-    }
-    for (const Variant& variant : variants) {
-      MODELD_TRY(link_variant(store->disk, variant, store->temporary("link")));
-    }
-    return {};
-  }
-
-  /// So that a repair can tell later which bytes are wrong. Without it, it takes all of them.
-  void note_pieces(const BlobInfo& info) {
-    if (sha256.states().empty() || store->disk.exists(layout::pieces(info.sha256))) return;
-    const std::string temporary = store->temporary("pieces");
-    if (write_pieces(store->disk, info.sha256, sha256.states(), temporary)) return;
-    [[maybe_unused]] const auto ignored = store->disk.unlink(temporary);
-  }
-
-  Result<BlobInfo> publish() {
-    MODELD_ASSIGN(auto info, check());
-    MODELD_TRY(store->disk.set_mode(file, path, store->options.blob_mode));
-    if (auto ok = store->disk.sync(file, path); !ok) {
-      // After a failed fsync nobody knows what is on the disk, and a second one may say yes.
-      discard();
-      return fail(std::move(ok).error());
-    }
-    const std::shared_lock placing(store->placing);
-    MODELD_TRY(place(info));
-    finished = true;
-    release_partial();
-    note_pieces(info);
-    MODELD_TRY(write_row(info));
-    if (replaced) MODELD_TRY(mend_views(info.sha256));
-    return info;
-  }
-
-  void discard() {
-    if (finished) return;
-    finished = true;
-    // A file that cannot be removed now is swept at the next start.
-    [[maybe_unused]] const auto ignored = store->disk.unlink(path);
-    release_partial();
-  }
-
-  void release_partial() {
-    if (partial.empty()) return;
-    auto active = store->active_partials.lock();
-    active->erase(partial);
-    partial.clear();
-  }
-
-  /// Without commit: a plain file goes, a resumable one keeps what is known to be written.
-  void end() {
-    if (finished || store == nullptr) return;
-    if (partial.empty()) {
-      discard();
-      return;
-    }
-    finished = true;
-    if (failed) {
-      [[maybe_unused]] const auto ignored = store->disk.truncate(file, path, offset);
-    }
-    release_partial();
-  }
-};
+  release_partial();
+}
 
 Ingest::Ingest(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Ingest::~Ingest() = default;
@@ -291,15 +149,14 @@ Result<void> Ingest::write(std::span<const std::byte> bytes) {
   return {};
 }
 
-Result<BlobInfo> Ingest::commit() {
-  State& s = *state_;
-  if (s.failed || s.finished) {
-    return fail(Errc::invalid_argument,
-                fmt::format("storing '{}': nothing to publish after an error", s.what()));
-  }
-  auto info = s.publish();
-  if (!info) s.failed = true;
-  return info;
+Result<void> Ingest::set_note(std::string_view text) {
+  if (state_->partial.empty()) return {};
+  return state_->store->disk.replace_file(layout::note_of(state_->path), text, 0600);
+}
+
+std::string Ingest::note() const {
+  if (state_->partial.empty()) return {};
+  return state_->store->disk.read_text(layout::note_of(state_->path), k_longest_note).value_or("");
 }
 
 void Ingest::drop() {
@@ -313,7 +170,9 @@ Result<void> Ingest::restart() {
                 fmt::format("storing '{}': the ingest has ended", s.what()));
   }
   MODELD_TRY(s.store->disk.truncate(s.file, s.path, 0));
+  s.drop_note();
   s.offset = 0;
+  s.proved.reset();
   s.failed = false;
   s.start_hashing();
   return {};

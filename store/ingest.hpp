@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace modeld::store {
 
@@ -33,6 +35,16 @@ public:
   /// that is already there wins and costs nothing. On digest_mismatch the bytes are discarded,
   /// also of a resumable file; details name expected and found.
   Result<BlobInfo> commit();
+  /// The first half of it: size and digests are right, nothing is visible. To be followed by
+  /// commit() or commit_all(), and by no write.
+  Result<BlobInfo> prove();
+
+  /// A few words that stay beside a resumable file for as long as it is there, and that replace the
+  /// former ones; io where they cannot be kept, which leaves the former ones. May be called while
+  /// another thread writes.
+  Result<void> set_note(std::string_view text);
+  /// Those words; empty where there are none, or none that can be read.
+  std::string note() const;
 
   /// Forgets the bytes, also those of a resumable file.
   void drop();
@@ -41,10 +53,15 @@ public:
 
   struct State;
   explicit Ingest(std::unique_ptr<State> state);
+  State& state() { return *state_; }
 
 private:
   friend class Store;
   std::unique_ptr<State> state_;
 };
+
+/// Commits many of one store together, which takes hardly longer than one. All are there, or an
+/// error: then some may be, and all count as failed.
+Result<void> commit_all(std::span<Ingest* const> ingests);
 
 } // namespace modeld::store

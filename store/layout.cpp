@@ -53,6 +53,10 @@ std::string partial(std::string_view key) {
   return fmt::format("{}/{}{}{}", k_tmp, k_partial_prefix, key, k_partial_suffix);
 }
 
+std::string note_of(std::string_view partial) {
+  return fmt::format("{}.note", partial.substr(0, partial.size() - k_partial_suffix.size()));
+}
+
 bool is_partial(std::string_view name) {
   return name.starts_with(k_partial_prefix) && name.ends_with(k_partial_suffix);
 }

@@ -42,6 +42,8 @@ std::string pin_manifest(std::string_view name);
 std::string link_manifest(std::string_view id);
 std::string view(const RepoId& repo, const GitOid& commit);
 std::string partial(std::string_view key); ///< tmp/resume-<key>.part
+/// Beside it: what its writer wants to know when it goes on. tmp/resume-<key>.note
+std::string note_of(std::string_view partial);
 
 /// Whether an entry of tmp/ is a partial file that may be resumed.
 bool is_partial(std::string_view name);

@@ -18,6 +18,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <set>
 
 // modeld.id, version 1, one line each:
 //   modeld.store 1
@@ -143,11 +144,18 @@ Result<void> make_folders(const Disk& disk) {
   return {};
 }
 
-/// Everything unfinished goes, except partial files that a transfer may go on with.
+/// Everything unfinished goes, except partial files that a transfer may go on with, and their
+/// notes.
 Result<void> sweep(const Disk& disk) {
   MODELD_ASSIGN(const auto entries, disk.list(layout::k_tmp));
+  std::set<std::string> kept;
   for (const FolderEntry& entry : entries) {
-    if (!entry.folder && layout::is_partial(entry.name)) continue;
+    if (entry.folder || !layout::is_partial(entry.name)) continue;
+    kept.insert(entry.name);
+    kept.insert(layout::note_of(entry.name));
+  }
+  for (const FolderEntry& entry : entries) {
+    if (!entry.folder && kept.count(entry.name) != 0) continue;
     const std::string path = std::string(layout::k_tmp) + '/' + entry.name;
     if (entry.folder) {
       MODELD_TRY(disk.remove_tree(path));

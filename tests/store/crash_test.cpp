@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/store.hpp"
 
+#include "store/ingest.hpp"
+
 #include "tests/store/faults.hpp"
 #include "tests/store/fixture.hpp"
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <memory>
+#include <string_view>
+#include <vector>
 
 // After each single change of the disk and each SQL step: a crash, with four kinds of loss. After
 // it every invariant holds, nothing acknowledged is lost, and the work can be done again.
@@ -57,6 +64,27 @@ Result<void> resume(Store& store) {
   }
   MODELD_TRY(ingest->commit());
   return {};
+}
+
+constexpr std::array<std::string_view, 3> k_together{"one", "two", "three"};
+
+Result<void> commit_together(Store& store) {
+  std::vector<std::unique_ptr<store::Ingest>> ingests;
+  std::vector<store::Ingest*> all;
+  for (const std::string_view text : k_together) {
+    MODELD_ASSIGN(auto ingest, store.begin_ingest({}));
+    MODELD_TRY(ingest->write(bytes_of(text)));
+    ingests.push_back(std::move(ingest));
+    all.push_back(ingests.back().get());
+  }
+  return store::commit_all(all);
+}
+
+bool has_together(Store& store) {
+  return std::all_of(k_together.begin(), k_together.end(), [&](std::string_view text) {
+    const auto found = store.find_blob(sha(text));
+    return found && found->has_value();
+  });
 }
 
 bool lists(Store& store, const Snapshot& snapshot) {
@@ -127,6 +155,7 @@ std::vector<Step> scenario() {
        [=](Store& s) { return !lists(s, s1); }, 1},
       {"remove variant", [=](Store& s) { return fine_if_gone(s.remove_variant(v.key)); },
        [=](Store& s) { return !there(s.find_variant(v.key)); }, 6},
+      {"commit together", commit_together, has_together},
       {"end job", [](Store& s) { return s.put_job(job(store::JobState::done)); },
        [](Store& s) { return s.unfinished_jobs()->empty(); }, 0},
   };

@@ -6,13 +6,17 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-
+#include <memory>
 #include <thread>
+#include <vector>
 
 using namespace modeld;
 using namespace modeld::test;
 using store::Expected;
+using store::Ingest;
 namespace fs = std::filesystem;
 
 namespace {
@@ -71,6 +75,29 @@ TEST_CASE("Ingest::commit rejects a blob whose SHA-256 differs and leaves nothin
   CHECK(blob.error().message.find(sha("hellO").hex()) != std::string::npos);
   CHECK(files_in(dir / "root/tmp") == 0);
   CHECK(files_in(dir / "root/blobs/sha256") == 0);
+}
+
+TEST_CASE("Ingest keeps what a download brought in place of the promised bytes",
+          "[store][ingest][C15]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  Expected expected = size_only(5);
+  expected.sha256 = sha("hello");
+  expected.job = "job";
+  const auto kept = dir / "root/quarantine" / (sha("hello").hex() + ".wrong");
+  for (const char* wrong : {"hellO", "Hello"}) { // the last one replaces the one before
+    const auto blob = ingest(*store, wrong, expected);
+    REQUIRE_FALSE(blob);
+    const auto& details = blob.error().details;
+    const auto at = std::find_if(details.begin(), details.end(),
+                                 [](const auto& one) { return one.first == "evidence"; });
+    REQUIRE(at != details.end());
+    CHECK(at->second == kept.string());
+    CHECK(read_file(kept) == wrong);
+  }
+  CHECK(files_in(dir / "root/quarantine") == 1);
+  CHECK(files_in(dir / "root/tmp") == 0);
+  CHECK_FALSE(*store->find_blob(sha("hellO")));
 }
 
 TEST_CASE("Ingest::commit rejects a blob whose git id differs", "[store][ingest][C16]") {
@@ -175,6 +202,81 @@ TEST_CASE("Ingest of a file resumes where it was after a restart", "[store][inge
     CHECK(blob->git_oid == git_id(text));
     CHECK(files_in(dir / "root/tmp") == 0);
   }
+}
+
+TEST_CASE("commit_all publishes many blobs, equal ones once", "[store][ingest][batch]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  std::vector<std::unique_ptr<Ingest>> ingests;
+  std::vector<Ingest*> all;
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = "file " + std::to_string(i % 150);
+    ingests.push_back(*store->begin_ingest(size_only(text.size())));
+    REQUIRE(ingests.back()->write(bytes_of(text)));
+    CHECK(ingests.back()->prove()->sha256 == sha(text));
+    all.push_back(ingests.back().get());
+  }
+  CHECK_FALSE(*store->find_blob(sha("file 7"))); // nothing is visible yet
+  REQUIRE(store::commit_all(all));
+  for (int i = 0; i < 150; ++i) {
+    const std::string text = "file " + std::to_string(i);
+    const auto blob = *store->find_blob(sha(text));
+    REQUIRE(blob);
+    CHECK(blob->git_oid == git_id(text));
+    CHECK(read_file(store->blob_path(sha(text))) == text);
+  }
+  CHECK(files_in(dir / "root/tmp") == 0);
+  REQUIRE(store::commit_all({}));
+}
+
+TEST_CASE("commit_all publishes nothing where the bytes of one are wrong",
+          "[store][ingest][batch]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  auto good = *store->begin_ingest(size_only(4));
+  REQUIRE(good->write(bytes_of("good")));
+  Expected expected = size_only(3);
+  expected.sha256 = sha("xyz");
+  auto bad = *store->begin_ingest(expected);
+  REQUIRE(bad->write(bytes_of("bad")));
+  const std::array<Ingest*, 2> both{good.get(), bad.get()};
+  CHECK(store::commit_all(both).error().code == Errc::digest_mismatch);
+  CHECK_FALSE(*store->find_blob(sha("good")));
+  REQUIRE(good->commit()); // it is still right
+}
+
+TEST_CASE("Ingest keeps a note beside a resumable file for as long as the file is there",
+          "[store][ingest][resume]") {
+  TempDir dir;
+  {
+    const auto store = open_store(dir / "root");
+    auto ingest = *store->resume_ingest("key", size_only(5));
+    CHECK(ingest->note().empty());
+    REQUIRE(ingest->set_note("first"));
+    REQUIRE(ingest->write(bytes_of("hel")));
+    REQUIRE(ingest->set_note("second"));
+    auto plain = *store->begin_ingest({}); // what has no second life needs no note
+    REQUIRE(plain->set_note("x"));
+    CHECK(plain->note().empty());
+  }
+  write_file(dir / "root/tmp/resume-gone.note", "of a file that is gone");
+  {
+    const auto store = open_store(dir / "root");
+    auto ingest = *store->resume_ingest("key", size_only(5));
+    CHECK(ingest->note() == "second");
+    CHECK(files_in(dir / "root/tmp") == 2);
+    REQUIRE(ingest->restart());
+    CHECK(ingest->note().empty());
+    REQUIRE(ingest->set_note("third"));
+    REQUIRE(ingest->write(bytes_of("hello")));
+    REQUIRE(ingest->commit());
+    CHECK(files_in(dir / "root/tmp") == 0);
+  }
+  const auto store = open_store(dir / "root");
+  auto ingest = *store->resume_ingest("other", size_only(5));
+  REQUIRE(ingest->set_note("fourth"));
+  ingest->drop();
+  CHECK(files_in(dir / "root/tmp") == 0);
 }
 
 TEST_CASE("Store::resume_ingest begins again where the partial file is too long",
