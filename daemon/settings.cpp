@@ -74,7 +74,8 @@ constexpr std::array k_settings{
     Setting{"hub.endpoint", Kind::text, MEMBER(hub.endpoint), 0, 0, "HF_ENDPOINT",
             "Address of the Hub."},
     Setting{"hub.ca_bundle", Kind::path, MEMBER(hub.ca_bundle), 0, 0, "",
-            "Certificates to trust, in PEM; empty for the system's."},
+            "Certificates to trust, in PEM; empty for SSL_CERT_FILE, REQUESTS_CA_BUNDLE or "
+            "CURL_CA_BUNDLE, else the system's."},
     Setting{
         "hub.token_file", Kind::path, MEMBER(hub.token_file), 0, 0, "",
         "File of mode 0600 with a Hub token for callers who show none of their own: all users of "

@@ -3,6 +3,8 @@
 
 #include "fetch/curl_handle.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -24,7 +26,9 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-constexpr std::uint64_t k_longest_wait = 24 * 3600; // seconds; more is nonsense, not advice
+constexpr std::size_t k_max_quote = 200;
+constexpr std::uint64_t k_longest_wait = 24 * 3600;     // seconds; more is nonsense, not advice
+constexpr std::uint64_t k_first_moment = 1'000'000'000; // from here on a moment, not a time to wait
 
 std::chrono::seconds bounded(std::uint64_t value) {
   return std::chrono::seconds(static_cast<long>(std::min(value, k_longest_wait)));
@@ -45,6 +49,93 @@ std::optional<std::uint64_t> parameter(std::string_view header, std::string_view
   return std::nullopt;
 }
 
+/// Reads a Link header (RFC 8288): <target>; name=value; name="value", <target>; ...
+class LinkReader {
+public:
+  struct Link {
+    std::string_view target;
+    bool is_next = false;
+  };
+
+  explicit LinkReader(std::string_view header) : rest_(header) {}
+
+  /// What could not be read.
+  std::string_view rest() const { return rest_; }
+
+  std::optional<Link> next() {
+    skip(" \t,");
+    if (rest_.empty() || rest_.front() != '<') return std::nullopt;
+    const auto close = rest_.find('>');
+    if (close == std::string_view::npos) return std::nullopt;
+    Link link{trim(rest_.substr(1, close - 1)), false};
+    rest_.remove_prefix(close + 1);
+    for (skip(" \t"); !rest_.empty() && rest_.front() == ';'; skip(" \t")) {
+      rest_.remove_prefix(1);
+      skip(" \t");
+      const std::string_view name = word();
+      const std::string_view value = value_of_parameter();
+      if (same_word(name, "rel")) link.is_next = link.is_next || names_next(value);
+    }
+    return link;
+  }
+
+private:
+  void skip(std::string_view what) {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(what), rest_.size()));
+  }
+  std::string_view take(std::size_t count) {
+    const std::string_view taken = rest_.substr(0, count);
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+  std::string_view word() { return take(rest_.find_first_of(" \t=;,")); }
+  std::string_view value_of_parameter() {
+    skip(" \t");
+    if (rest_.empty() || rest_.front() != '=') return {};
+    rest_.remove_prefix(1);
+    skip(" \t");
+    if (rest_.empty() || rest_.front() != '"') return word();
+    rest_.remove_prefix(1);
+    std::size_t end = 0;
+    while (end < rest_.size() && rest_[end] != '"') {
+      end += rest_[end] == '\\' ? 2U : 1U;
+    }
+    const std::string_view value = take(end);
+    take(1);
+    return value;
+  }
+  /// A relation is one of several words.
+  static bool names_next(std::string_view value) {
+    while (!value.empty()) {
+      const auto space = std::min(value.find_first_of(" \t"), value.size());
+      std::string_view one = value.substr(0, space);
+      if (one.size() > 2 && one.front() == '\'' && one.back() == '\'') {
+        one = one.substr(1, one.size() - 2);
+      }
+      if (same_word(one, "next")) return true;
+      value.remove_prefix(std::min(space + 1, value.size()));
+    }
+    return false;
+  }
+
+  std::string_view rest_;
+};
+
+/// Seconds until a limit of which nothing is left begins anew: "RateLimit: ...;r=0;t=55", or the
+/// pair of headers that came before it.
+std::optional<std::uint64_t> reset_of_used_up_limit(const Headers& headers, std::time_t now) {
+  const std::string_view limit = headers.get("RateLimit");
+  if (parameter(limit, "r") == std::uint64_t{0}) return parameter(limit, "t");
+  for (const std::string prefix : {"RateLimit-", "X-RateLimit-"}) {
+    if (parse_number(headers.get(prefix + "Remaining")) != std::uint64_t{0}) continue;
+    const auto reset = parse_number(headers.get(prefix + "Reset"));
+    if (!reset || *reset < k_first_moment) return reset;
+    const auto moment = static_cast<std::uint64_t>(now);
+    return *reset > moment ? *reset - moment : 0;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 void Headers::add(std::string_view name, std::string_view value) {
@@ -60,6 +151,15 @@ const std::string* Headers::find(std::string_view name) const {
 std::string_view Headers::get(std::string_view name) const {
   const std::string* found = find(name);
   return found == nullptr ? std::string_view{} : std::string_view(*found);
+}
+
+std::string Headers::joined(std::string_view name) const {
+  std::string all;
+  for (const auto& [field, value] : fields_) {
+    if (!same_word(field, name)) continue;
+    all += (all.empty() ? "" : ", ") + value;
+  }
+  return all;
 }
 
 std::optional<std::uint64_t> parse_number(std::string_view text) {
@@ -87,7 +187,9 @@ bool is_strong_etag(std::string_view header) {
 
 std::optional<ContentRange> parse_content_range(std::string_view header) {
   constexpr std::string_view k_unit = "bytes ";
-  if (!header.starts_with(k_unit)) return std::nullopt;
+  if (header.size() < k_unit.size() || !same_word(header.substr(0, k_unit.size()), k_unit)) {
+    return std::nullopt;
+  }
   header = trim(header.substr(k_unit.size()));
   const auto slash = header.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
@@ -105,34 +207,27 @@ std::optional<ContentRange> parse_content_range(std::string_view header) {
   return range;
 }
 
-std::optional<std::string> next_link(std::string_view header) {
-  while (!header.empty()) {
-    const auto open = header.find('<');
-    const auto close = header.find('>', open == std::string_view::npos ? 0 : open);
-    if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
-    const std::string_view target = header.substr(open + 1, close - open - 1);
-    const std::string_view after = header.substr(close + 1);
-    const auto end = after.find('<');
-    const std::string_view parameters = after.substr(0, end);
-    const auto rel = parameters.find("rel=");
-    if (rel != std::string_view::npos) {
-      std::string_view value = parameters.substr(rel + 4);
-      value = value.starts_with('"') ? value.substr(1, value.find('"', 1) - 1)
-                                     : trim(value.substr(0, value.find_first_of(";, ")));
-      if (same_word(value, "next")) return std::string(target);
-    }
-    header = end == std::string_view::npos ? std::string_view{} : after.substr(end);
+Result<std::optional<std::string>> next_link(std::string_view header) {
+  LinkReader reader(header);
+  while (const auto link = reader.next()) {
+    if (link->is_next) return std::string(link->target);
   }
-  return std::nullopt;
+  std::string rest(reader.rest());
+  std::transform(rest.begin(), rest.end(), rest.begin(), lower);
+  if (rest.find("next") == std::string::npos) return std::nullopt;
+  return fail(Errc::malformed,
+              fmt::format("reading a Link header: '{}' is not <address>; rel=\"next\"",
+                          reader.rest().substr(0, k_max_quote)));
 }
 
 std::optional<std::chrono::seconds> wait_asked_for(const Headers& headers, std::time_t now) {
-  const std::string_view limit = headers.get("RateLimit");
-  if (const auto left = parameter(limit, "r"); left == std::uint64_t{0}) {
-    if (const auto reset = parameter(limit, "t")) return bounded(*reset + 1);
-  }
-  const std::string after(headers.get("Retry-After"));
+  if (const auto reset = reset_of_used_up_limit(headers, now)) return bounded(*reset + 1);
+  std::string after(headers.get("Retry-After"));
   if (after.empty()) return std::nullopt;
+  if (const auto point = after.find('.');
+      point != std::string::npos) { // "1.5": not in the standard
+    if (const auto whole = parse_number(after.substr(0, point))) return bounded(*whole + 1);
+  }
   if (const auto count = parse_number(after)) return bounded(*count);
   const std::time_t date = curl_getdate(after.c_str(), nullptr);
   if (date < 0) return std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "schema/result.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -19,6 +21,8 @@ public:
   void clear() { fields_.clear(); }
   /// The first one; empty where there is none.
   std::string_view get(std::string_view name) const;
+  /// All of them with commas between, as a list may be written (RFC 9110, 5.3).
+  std::string joined(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
 private:
@@ -40,11 +44,13 @@ struct ContentRange {
 };
 std::optional<ContentRange> parse_content_range(std::string_view header);
 
-/// Target of the link with rel="next" in a Link header.
-std::optional<std::string> next_link(std::string_view header);
+/// Target of the first link with the relation "next" in a Link header (RFC 8288). malformed where
+/// the header speaks of one and cannot be read: the rest of a listing must not be lost in silence.
+Result<std::optional<std::string>> next_link(std::string_view header);
 
 /// How long the server asks to wait: Retry-After as seconds or as an HTTP date (against `now`),
-/// or "RateLimit: ...;r=0;t=SECONDS". A RateLimit with requests left asks for nothing.
+/// "RateLimit: ...;r=0;t=SECONDS", or RateLimit-Remaining and -Reset (also with X-). A limit with
+/// requests left asks for nothing.
 std::optional<std::chrono::seconds> wait_asked_for(const Headers& headers, std::time_t now);
 
 } // namespace modeld::fetch

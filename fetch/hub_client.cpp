@@ -23,18 +23,32 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds k_step{50};
+constexpr std::size_t k_max_empty_pages = 100;
 constexpr std::size_t k_write_queue = 8 << 20; // bytes between network and sinks
 
 std::string user_agent(const HubOptions& options) {
   return options.user_agent.empty() ? fmt::format("modeld/{}", k_version) : options.user_agent;
 }
 
-/// curl leaves HTTP_PROXY alone, since a web server sets it for CGI programs by a header of the
-/// request. This is none, and other Hub tools read it.
-std::string http_proxy() {
+/// What other Hub tools read from the environment and curl does not.
+WireOptions wire_options(const HubOptions& options) {
   const ProcessEnvironment environment;
-  if (environment.variable("http_proxy")) return {};
-  return environment.variable("HTTP_PROXY").value_or("");
+  WireOptions wire;
+  wire.user_agent = user_agent(options);
+  wire.ca_bundle = options.ca_bundle;
+  for (const std::string_view name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
+    if (wire.ca_bundle.empty()) wire.ca_bundle = environment.variable(name).value_or("");
+  }
+  // curl leaves HTTP_PROXY alone, since a web server sets it for CGI programs by a header of the
+  // request. This is none.
+  if (!environment.variable("http_proxy")) {
+    wire.http_proxy = environment.variable("HTTP_PROXY").value_or("");
+  }
+  const auto no_proxy = environment.variable("no_proxy");
+  wire.no_proxy = no_proxy ? *no_proxy : environment.variable("NO_PROXY").value_or("");
+  wire.connect_timeout = options.connect_timeout;
+  wire.max_connections = std::max<std::size_t>(64, std::size_t{2} * options.max_parallel);
+  return wire;
 }
 
 Error offline_error() {
@@ -61,9 +75,7 @@ Result<Url> check_endpoint(std::string& text, std::string_view what) {
 
 struct HubClient::Impl {
   Impl(HubOptions with, Url at)
-      : options(std::move(with)), endpoint(std::move(at)),
-        wire({user_agent(options), options.ca_bundle, http_proxy(), options.connect_timeout,
-              std::max<std::size_t>(64, std::size_t{2} * options.max_parallel)}) {
+      : options(std::move(with)), endpoint(std::move(at)), wire(wire_options(options)) {
     for (const auto& limit : options.limits) {
       shares.push_back(std::make_unique<Bandwidth::Share>(limit));
     }
@@ -204,6 +216,8 @@ Result<std::vector<ListedFile>> HubClient::Impl::list_at(const std::string& at, 
                                        repo.text, commit.hex())));
   std::vector<ListedFile> files;
   std::set<std::string> seen;
+  std::set<std::string> first_paths;
+  std::size_t empty_pages = 0;
   for (std::size_t page = 1;; ++page) {
     if (page > options.max_pages) {
       return fail(Errc::malformed, fmt::format("more than {} pages", options.max_pages));
@@ -217,11 +231,21 @@ Result<std::vector<ListedFile>> HubClient::Impl::list_at(const std::string& at, 
       const Subject subject{at, repo.text, revision, {}, known.has_token()};
       return fail(refusal(subject, answer.status, answer.headers, answer.body));
     }
-    MODELD_TRY(append_tree_page(answer.body, files));
+    const std::size_t before = files.size();
+    MODELD_ASSIGN(const std::size_t entries, append_tree_page(answer.body, files));
+    // Every page has an address of its own, and still it may go on for ever.
+    empty_pages = entries == 0 ? empty_pages + 1 : 0;
+    if (empty_pages > k_max_empty_pages) {
+      return fail(Errc::malformed, fmt::format("{} pages in a row are empty", empty_pages));
+    }
+    if (files.size() > before && !first_paths.insert(files[before].path).second) {
+      return fail(Errc::malformed, fmt::format("page {} begins with '{}', as an earlier one does",
+                                               page, files[before].path));
+    }
     if (files.size() > options.max_files) {
       return fail(Errc::malformed, fmt::format("more than {} files", options.max_files));
     }
-    const auto next = next_link(answer.headers.get("Link"));
+    MODELD_ASSIGN(const auto next, next_link(answer.headers.joined("Link")));
     if (!next) break;
     MODELD_ASSIGN(url, answer.url.join(*next));
     if (url.origin() != answer.url.origin()) {

@@ -86,7 +86,7 @@ Result<Resolved> parse_repo_info(std::string_view text) {
   return resolved;
 }
 
-Result<void> append_tree_page(std::string_view text, std::vector<ListedFile>& files) {
+Result<std::size_t> append_tree_page(std::string_view text, std::vector<ListedFile>& files) {
   MODELD_ASSIGN(const json::value value, parse_json(text, "a page of the listing"));
   const auto* entries = value.if_array();
   if (entries == nullptr)
@@ -115,7 +115,7 @@ Result<void> append_tree_page(std::string_view text, std::vector<ListedFile>& fi
     }
     files.push_back(std::move(*file));
   }
-  return {};
+  return entries->size();
 }
 
 Result<void> finish_listing(std::vector<ListedFile>& files) {

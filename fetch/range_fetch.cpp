@@ -41,7 +41,7 @@ Clock::time_point RangeFetch::ready_at() const {
 Wanted RangeFetch::wanted() const {
   if (whole_) return {0, file_.size, file_.size, false, {}};
   const std::uint64_t end = position_ + std::min(end_ - position_, window_);
-  const bool ranged = position_ > 0 || end < file_.size;
+  const bool ranged = position_ > 0 || end < file_.size || insist_;
   return {position_, end, file_.size, ranged,
           url_.host() == source_.etag_host ? source_.etag : std::string()};
 }
@@ -68,7 +68,16 @@ void RangeFetch::check_speed(Clock::time_point now) {
   if (state_ != State::running || !watch_.stalled(now)) return;
   context_.wire.cancel(id_);
   context_.host.on_notice({Notice::Kind::stalled, fmt::format("'{}' went silent", file_.path), {}});
-  retry(failure(Errc::net_transient, "the server went silent"), std::nullopt);
+  Error silent = failure(Errc::net_transient, "the server went silent");
+  if (watch_.slow_periods() >=
+      context_.options.max_attempts) { // a byte now and then is no progress
+    silent.message +=
+        fmt::format(" or slower than {} bytes a second, {} times in a row",
+                    context_.options.low_speed_bytes_per_second, watch_.slow_periods());
+    state_ = State::ready;
+    return give_up(std::move(silent));
+  }
+  retry(std::move(silent), std::nullopt);
 }
 
 void RangeFetch::hurry(Clock::time_point now, std::chrono::milliseconds patience) {
@@ -108,6 +117,7 @@ bool RangeFetch::on_head(unsigned status, const Headers& headers) {
 /// further, since its first bytes tell a web page or a pointer from a broken file.
 bool RangeFetch::accept(const Headers& headers) {
   verdict_ = judge(asked_, status_, headers);
+  if (verdict_.kind == Verdict::Kind::append) asked_.end = verdict_.end;
   if (verdict_.kind == Verdict::Kind::restart && kind_ == Kind::part)
     verdict_.kind = Verdict::Kind::refuse;
   body_ = verdict_.kind == Verdict::Kind::refuse ? Body::refused : Body::content;

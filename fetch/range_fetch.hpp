@@ -91,6 +91,7 @@ private:
   void ended_refused();
   void ended_status();
   void refused_range();
+  bool ask_for_less();
   bool at_storage() const;
   void renew(std::string_view why);
   void retry(Error error, std::optional<std::chrono::seconds> asked);
@@ -112,6 +113,7 @@ private:
   Url url_;
   unsigned hops_ = 0;
   bool whole_ = false;
+  bool insist_ = false; ///< on a range even where it is the whole file
   bool fresh_connection_ = false;
   unsigned ranges_refused_ = 0;
   unsigned renewals_ = 0;

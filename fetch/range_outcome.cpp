@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 namespace modeld::fetch {
 namespace {
@@ -44,7 +45,10 @@ void RangeFetch::ended_refused() {
     state_ = State::done;
     return;
   }
-  if (looks_like_page(file_.path, headers_.get("Content-Type"), words_)) {
+  const std::string_view type = headers_.get("Content-Type");
+  const bool page_by_type = status_ == 200 && body_ == Body::refused &&
+                            verdict_.kind == Verdict::Kind::refuse && type.starts_with("text/html");
+  if (page_by_type || looks_like_page(file_.path, type, words_)) {
     return give_up(
         failure(Errc::net_permanent, "a web page came in place of the file")
             .with_hint("a login page, a proxy or a block page answers in the Hub's name: open "
@@ -79,17 +83,23 @@ bool RangeFetch::at_storage() const {
   return hops_ > 0 && !headers_.has("X-Error-Code");
 }
 
+/// Some servers refuse large files as a whole, some every request without a range (C08). False
+/// where nothing smaller is left to ask for.
+bool RangeFetch::ask_for_less() {
+  const std::uint64_t length = asked_.end - asked_.first;
+  if (length > k_smallest_window) {
+    window_ = std::max(k_smallest_window, std::min(k_first_window, length / 8));
+    return true;
+  }
+  return !asked_.ranged && !whole_ && !std::exchange(insist_, true);
+}
+
 void RangeFetch::ended_status() {
   const auto asked = wait_asked_for(headers_, std::time(nullptr));
   const bool storage = at_storage();
   const std::string said = fmt::format("the storage answers {}", status_);
-  if (storage && !is_retryable_status(status_)) {
-    const std::uint64_t length = asked_.end - asked_.first;
-    const bool too_much = status_ == 400 || status_ == 413;
-    if (!too_much || length <= k_smallest_window) return renew(said);
-    window_ = std::max(k_smallest_window, std::min(k_first_window, length / 8));
-    return;
-  }
+  if ((status_ == 400 || status_ == 413) && !headers_.has("X-Error-Code") && ask_for_less()) return;
+  if (storage && !is_retryable_status(status_)) return renew(said);
   const std::string revision = context_.commit.hex();
   const Subject subject{context_.options.endpoint, context_.repo.text, revision, file_.path,
                         context_.courier.has_token()};

@@ -9,8 +9,11 @@
 namespace modeld::fetch {
 namespace {
 
+// A server may send less than was asked for; less than this is not worth going on with.
+constexpr std::uint64_t k_least_part = 64 << 10;
+
 Verdict refuse(std::string why) {
-  return {Verdict::Kind::refuse, std::move(why)};
+  return {Verdict::Kind::refuse, std::move(why), 0};
 }
 
 bool is_encoded(const Headers& headers) {
@@ -21,6 +24,7 @@ bool is_encoded(const Headers& headers) {
 /// Empty where Content-Length is absent or equals `expected`.
 std::string length_fault(const Headers& headers, std::uint64_t expected) {
   if (!headers.has("Content-Length") || is_encoded(headers)) return {};
+  if (headers.has("Transfer-Encoding")) return {}; // which wins (RFC 9112, 6.3)
   const auto length = parse_number(headers.get("Content-Length"));
   if (length == expected) return {};
   return fmt::format("Content-Length is '{}', the listing leaves {} bytes",
@@ -29,12 +33,11 @@ std::string length_fault(const Headers& headers, std::uint64_t expected) {
 
 Verdict judge_whole(const Wanted& wanted, const Headers& headers) {
   if (auto fault = length_fault(headers, wanted.size); !fault.empty()) return refuse(fault);
-  if (wanted.ranged) return {Verdict::Kind::restart, "the server ignored the range"};
-  return {Verdict::Kind::append, {}};
+  if (wanted.ranged) return {Verdict::Kind::restart, "the server ignored the range", wanted.size};
+  return {Verdict::Kind::append, {}, wanted.size};
 }
 
 Verdict judge_part(const Wanted& wanted, const Headers& headers) {
-  if (!wanted.ranged) return refuse("206 without a range in the request");
   if (is_encoded(headers)) return refuse("a compressed part of a file");
   if (!headers.has("Content-Range")) return refuse("206 without Content-Range");
   const auto range = parse_content_range(headers.get("Content-Range"));
@@ -44,18 +47,20 @@ Verdict judge_part(const Wanted& wanted, const Headers& headers) {
     return refuse(fmt::format("Content-Range '{}' gives another size than the listing's {}", text,
                               wanted.size));
   }
-  if (*range->first != wanted.first || *range->last != wanted.end - 1) {
+  const std::uint64_t end = std::min(*range->last, wanted.size) + 1;
+  const bool enough = end == wanted.end || (end < wanted.end && end - wanted.first >= k_least_part);
+  if (*range->first != wanted.first || !enough) {
     return refuse(fmt::format("Content-Range '{}' is not the range {}-{} that was asked for", text,
                               wanted.first, wanted.end - 1));
   }
-  if (auto fault = length_fault(headers, wanted.end - wanted.first); !fault.empty()) {
+  if (auto fault = length_fault(headers, end - wanted.first); !fault.empty()) {
     return refuse(fault);
   }
   const std::string_view etag = headers.get("ETag");
   if (!wanted.etag.empty() && is_strong_etag(etag) && etag != wanted.etag) {
     return refuse("the server's file changed since the first part of it");
   }
-  return {Verdict::Kind::append, {}};
+  return {Verdict::Kind::append, {}, end};
 }
 
 char lower(char c) {
@@ -67,6 +72,13 @@ bool starts_with_word(std::string_view text, std::string_view word) {
                                                   [](char a, char b) { return a == lower(b); });
 }
 
+/// "<p", "</p", "<!--", "<?xml".
+bool begins_with_markup(std::string_view text) {
+  if (text.size() < 2 || text[0] != '<') return false;
+  const char next = lower(text[1]);
+  return (next >= 'a' && next <= 'z') || next == '!' || next == '?' || next == '/';
+}
+
 } // namespace
 
 Verdict judge(const Wanted& wanted, unsigned status, const Headers& headers) {
@@ -75,7 +87,7 @@ Verdict judge(const Wanted& wanted, unsigned status, const Headers& headers) {
   if (status == 416 && wanted.ranged) {
     const auto range = parse_content_range(headers.get("Content-Range"));
     if (wanted.first == wanted.size && range && range->total == wanted.size) {
-      return {Verdict::Kind::complete, {}};
+      return {Verdict::Kind::complete, {}, wanted.size};
     }
     return refuse(fmt::format("416 for the range {}-{} of {} bytes", wanted.first, wanted.end - 1,
                               wanted.size));
@@ -95,10 +107,11 @@ bool looks_like_page(std::string_view path, std::string_view content_type, std::
                   [path](std::string_view end) { return path.ends_with(end); })) {
     return false;
   }
-  if (starts_with_word(content_type, "text/html")) return true;
   const auto first = body.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == std::string_view::npos) return false;
   body.remove_prefix(first);
+  // The type alone says little: servers give it to files that they do not know, too.
+  if (starts_with_word(content_type, "text/html") && begins_with_markup(body)) return true;
   return starts_with_word(body, "<!doctype html") || starts_with_word(body, "<html");
 }
 

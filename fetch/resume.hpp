@@ -29,11 +29,13 @@ struct Verdict {
   };
   Kind kind = Kind::refuse;
   std::string why;
+  std::uint64_t end = 0; ///< of the body's bytes in the file; append and restart
 };
 
 /// Judges a 200, 206 or 416 (hub-protocol.md 1.6 and appendix C, failure cases C01, C02, C07). Only
-/// a 206 whose Content-Range starts where we stopped, ends where we asked and has the listed total
-/// is appended; no length is trusted that contradicts the listing.
+/// a 206 whose Content-Range starts where we stopped, ends where we asked (or before, where that is
+/// worth a request) and has the listed total is appended; no length is trusted that contradicts the
+/// listing.
 Verdict judge(const Wanted& wanted, unsigned status, const Headers& headers);
 
 /// The Range header's value: "bytes=A-B", or "bytes=A-" up to the end of the file.

@@ -26,15 +26,19 @@ public:
     const auto seconds = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::seconds>(now - since_).count());
     const bool slow = bytes_ < rate_ * seconds;
+    slow_periods_ = slow ? slow_periods_ + 1 : 0;
     start(now);
     return slow;
   }
+  /// How many there were in a row, over as many connections: a server that drips.
+  unsigned slow_periods() const { return slow_periods_; }
 
 private:
   std::uint64_t rate_;
   std::chrono::milliseconds period_;
   Clock::time_point since_{};
   std::uint64_t bytes_ = 0;
+  unsigned slow_periods_ = 0;
 };
 
 } // namespace modeld::fetch

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -18,6 +19,18 @@ template <class T>
 void set(CURL* easy, CURLoption option, T value) {
   // Fails only for options that the library was built without; all that we use are older.
   curl_easy_setopt(easy, option, value);
+}
+
+/// Whether a list of hosts names this one with its port.
+bool names_host_and_port(std::string_view list, const Url& url) {
+  const std::string& origin = url.origin();
+  const std::string_view wanted = std::string_view(origin).substr(origin.find("//") + 2);
+  while (!list.empty()) {
+    const auto end = std::min(list.find_first_of(", \t"), list.size());
+    if (list.substr(0, end) == wanted) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
 }
 
 } // namespace
@@ -120,6 +133,7 @@ void Wire::Impl::configure(Transfer& transfer, const HttpRequest& request) {
   if (!options.http_proxy.empty() && !request.url.secure()) {
     set(easy, CURLOPT_PROXY, options.http_proxy.c_str());
   }
+  if (names_host_and_port(options.no_proxy, request.url)) set(easy, CURLOPT_NOPROXY, "*");
   if (!options.ca_bundle.empty()) set(easy, CURLOPT_CAINFO, options.ca_bundle.c_str());
   set(easy, CURLOPT_ERRORBUFFER, transfer.words.data());
   set(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);

@@ -35,6 +35,7 @@ struct WireOptions {
   std::string user_agent;
   std::string ca_bundle;
   std::string http_proxy; ///< for http addresses; empty: as curl reads the environment
+  std::string no_proxy;   ///< curl reads it too, but does not know "host:port"
   std::chrono::milliseconds connect_timeout{10'000};
   std::size_t max_connections = 64;
 };

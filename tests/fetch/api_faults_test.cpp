@@ -94,6 +94,11 @@ TEST_CASE("HubClient::list reads to the end or fails, whatever breaks a page",
     run(at.rule("page", page), Errc::malformed);
     run(at.rule("self_link", page), Errc::malformed);
     run(at.rule("gzip", page), std::nullopt);
+    run(at.rule("chunked", page), std::nullopt);
+    run(at.rule("odd_link", page, 0), std::nullopt);
+    run(at.rule("endless_pages", page, 0), Errc::malformed);
+    run(at.rule("empty_pages", page, 0), Errc::malformed);
+    if (page < 3) run(at.rule("broken_link", page), Errc::malformed);
     FaultRule far = at.rule("set_header", page);
     far.name = "Link";
     far.value = "<http://127.0.0.1:9/api/models/x?cursor=1>; rel=\"next\"";

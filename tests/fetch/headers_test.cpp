@@ -42,12 +42,40 @@ TEST_CASE("parse_content_range takes only what the grammar allows", "[fetch][hea
 }
 
 TEST_CASE("next_link finds rel=next among others", "[fetch][headers][C12]") {
-  CHECK(next_link("<https://h/a?cursor=x,y>; rel=\"next\"") == "https://h/a?cursor=x,y");
-  CHECK(next_link("<https://h/1>; rel=\"prev\", <https://h/2>; rel=\"next\"") == "https://h/2");
-  CHECK(next_link("</rel>;rel=next") == "/rel");
-  CHECK_FALSE(next_link("<https://h/1>; rel=\"xet-auth\""));
-  CHECK_FALSE(next_link(""));
-  CHECK_FALSE(next_link("<https://h/1; rel=\"next\""));
+  const auto next = [](std::string_view header) { return next_link(header).value(); };
+  CHECK(next("<https://h/a?cursor=x,y>; rel=\"next\"") == "https://h/a?cursor=x,y");
+  CHECK(next("<https://h/1>; rel=\"prev\", <https://h/2>; rel=\"next\"") == "https://h/2");
+  CHECK(next("</rel>;rel=next") == "/rel");
+  CHECK(next("</a>; REL=\"NEXT\"") == "/a");
+  CHECK(next("</a> ; rel = \"next\"") == "/a");
+  CHECK(next("</a>; rel=\"prefetch next\"") == "/a");
+  CHECK(next("</a>; rel='next'") == "/a");
+  CHECK(next("</a>; xrel=\"prev\"; rel=\"next\"; type=\"a/b\"") == "/a");
+  CHECK(next("</x>; title=\"y; rel=next, <z>\", </a>; title=\"q\\\"\"; rel=next") == "/a");
+  CHECK(next("</a>; rel=\"prev\" </b>; rel=\"next\"") == "/b"); // without its comma
+  CHECK_FALSE(next("<https://h/1>; rel=\"xet-auth\""));
+  CHECK_FALSE(next("<https://h/next>; rel=\"prev\""));
+  CHECK_FALSE(next(""));
+  CHECK_FALSE(next("what is this"));
+}
+
+TEST_CASE("next_link refuses a header that speaks of a next page and cannot be read",
+          "[fetch][headers][C12]") {
+  for (const char* header : {"<https://h/1; rel=\"next\"", "https://h/1; rel=\"next\""}) {
+    INFO(header);
+    const auto link = next_link(header);
+    REQUIRE_FALSE(link);
+    CHECK(link.error().code == modeld::Errc::malformed);
+  }
+}
+
+TEST_CASE("Headers::joined gives all lines of one name", "[fetch][headers]") {
+  Headers headers;
+  headers.add("Link", "</1>; rel=\"first\"");
+  headers.add("Other", "x");
+  headers.add("link", "</2>; rel=\"next\"");
+  CHECK(headers.joined("LINK") == "</1>; rel=\"first\", </2>; rel=\"next\"");
+  CHECK(headers.joined("absent").empty());
 }
 
 TEST_CASE("wait_asked_for reads each form of advice", "[fetch][headers][C11][pitfall-23]") {
@@ -64,4 +92,20 @@ TEST_CASE("wait_asked_for reads each form of advice", "[fetch][headers][C11][pit
   CHECK(asked("Retry-After", "99999999999") == seconds(24 * 3600));
   CHECK(asked("RateLimit", "\"api\";r=0;t=55") == seconds(56));
   CHECK_FALSE(asked("RateLimit", "\"api\";r=489;t=55"));
+  CHECK(asked("Retry-After", "1.5") == seconds(2));
+  CHECK_FALSE(asked("Retry-After", "-5"));
+}
+
+TEST_CASE("wait_asked_for reads the older pairs of rate limit headers", "[fetch][headers][C11]") {
+  const auto asked = [](const std::string& prefix, const char* remaining, const char* reset) {
+    Headers headers;
+    headers.add(prefix + "Remaining", remaining);
+    headers.add(prefix + "Reset", reset);
+    return wait_asked_for(headers, 1'700'000'000);
+  };
+  CHECK(asked("RateLimit-", "0", "7") == seconds(8));
+  CHECK(asked("x-ratelimit-", "0", "1700000020") == seconds(21)); // a moment
+  CHECK(asked("X-RateLimit-", "0", "1600000000") == seconds(1));
+  CHECK_FALSE(asked("RateLimit-", "3", "7"));
+  CHECK_FALSE(asked("RateLimit-", "0", "soon"));
 }

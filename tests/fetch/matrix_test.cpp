@@ -100,6 +100,20 @@ std::vector<Row> rows(std::size_t size) {
       {fault("reset_at_once"), k_bytes, transient},
       {fault("huge_head"), permanent, permanent},
       {fault("other_etag"), k_bytes, k_bytes},
+      {ranged_fault("wrong_unit"), k_bytes, k_bytes},
+      {ranged_fault("wrong_total"), k_bytes, k_bytes},
+      {ranged_fault("multipart"), k_bytes, k_bytes},
+      {fault("less", 64 << 10), k_bytes, k_bytes},
+      {fault("less", 1000), k_bytes, k_bytes},
+      {fault("always_206"), k_bytes, k_bytes},
+      {fault("chunked"), k_bytes, k_bytes},
+      {fault("cut_chunks"), k_bytes, transient},
+      {fault("max_range", 1 << 20), k_bytes, k_bytes},
+      {header_fault("set_header", "Content-Type", "text/html"), k_bytes, k_bytes},
+      {header_fault("set_header", "Content-Encoding", "unheard-of"), k_bytes, transient},
+      {fault("replaced"), k_bytes, Errc::digest_mismatch},
+      {fault("replaced_blindly"), k_bytes, Errc::digest_mismatch},
+      {fault("replaced_silently"), k_bytes, Errc::digest_mismatch},
       {fault("slow", 64 << 20), k_bytes, k_bytes},
       {header_fault("drop_header", "Content-Length"), k_bytes, k_bytes},
       {header_fault("drop_header", "ETag"), k_bytes, k_bytes},
@@ -214,6 +228,22 @@ TEST_CASE("FileFetch ends right under every fault of the site's own files", "[fe
 TEST_CASE("FileFetch ends right under every fault of the site's own files, started anew half-way",
           "[fetch][matrix]") {
   run_matrix({"config.json", Origin::hub, "/resolve-cache/", true}, k_small);
+}
+
+TEST_CASE("FileFetch gives up on a server that sends a byte now and then", "[fetch][matrix][C17]") {
+  const std::string bytes = random_bytes(k_large);
+  TestHub hub;
+  const auto commit = GitOid::parse(hub.add_repo("org/name", {{"model.bin", bytes}})).value();
+  const Case one{"model.bin", Origin::data, "/lfs/"};
+  TestHost host;
+  const ListedFile file =
+      HubClient::create(options_for(hub, one)).value().list(k_repo, commit, {}, host).value()[0];
+  FaultRule rule = fault("stall", 1);
+  rule.match.origin = Origin::data;
+  rule.match.times = 0;
+  hub.misbehave(rule);
+  check(hub, one, file, bytes, commit, Errc::net_transient);
+  CHECK(hub.script().applied() <= 6);
 }
 
 // Ranges: a file of 17 parts, several on their way at once.

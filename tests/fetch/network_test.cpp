@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view k_secret = "hf_ThisIsTheSecretThatMustNotLeak0123456789";
 const RepoId k_repo{"org/name"};
 
-/// The proxies of the environment, as they are for one test.
+/// The proxies and certificates of the environment, as they are for one test.
 class ProxyVariables {
 public:
   explicit ProxyVariables(std::vector<std::pair<std::string, std::string>> set) {
@@ -38,8 +38,9 @@ public:
 
 private:
   static void clear() {
-    for (const char* name : {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy",
-                             "ALL_PROXY", "no_proxy", "NO_PROXY"}) {
+    for (const char* name :
+         {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+          "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
       ::unsetenv(name);
     }
   }
@@ -131,7 +132,11 @@ TEST_CASE("HubClient tunnels through HTTPS_PROXY, which never sees the token",
 TEST_CASE("HubClient goes around the proxy where NO_PROXY says so", "[fetch][proxy]") {
   const Fixture at(false);
   for (const char* name : {"no_proxy", "NO_PROXY"}) {
-    for (const char* value : {"127.0.0.1", "localhost,127.0.0.1", "*"}) {
+    const std::string with_port =
+        at.hub.endpoint().substr(7) + ", " + at.hub.data_endpoint().substr(7);
+    for (const std::string& value : {std::string("127.0.0.1"), std::string("localhost,127.0.0.1"),
+                                     std::string("127.0.0.0/8"), std::string("*"), with_port}) {
+      INFO(value);
       TestProxy proxy;
       const ProxyVariables set({{"HTTP_PROXY", proxy.address()}, {name, value}});
       at.pull();
@@ -163,6 +168,21 @@ TEST_CASE("HubClient trusts a certificate of one's own, for every range and redi
   for (const auto& seen : at.hub.requests()) {
     CHECK(seen.status < 400);
   }
+}
+
+TEST_CASE("HubClient trusts the certificates that the environment names, unless told others",
+          "[fetch][tls]") {
+  Fixture at(true);
+  const std::string file = at.options.ca_bundle;
+  at.options.ca_bundle.clear();
+  for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
+    INFO(name);
+    const ProxyVariables set({{name, file}});
+    at.pull();
+  }
+  at.options.ca_bundle = file;
+  const ProxyVariables wrong({{"SSL_CERT_FILE", std::string("/dev/null")}});
+  at.pull();
 }
 
 TEST_CASE("HubClient talks IPv6", "[fetch][ipv6]") {

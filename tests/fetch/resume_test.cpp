@@ -49,7 +49,8 @@ TEST_CASE("judge refuses a 206 that is anything else", "[fetch][resume][C02][pit
     CHECK(verdict.kind == Kind::refuse);
     CHECK_FALSE(verdict.why.empty());
   }
-  CHECK(judge(k_all, 206, with({{"Content-Range", "bytes 0-99/100"}})).kind == Kind::refuse);
+  CHECK(judge(k_all, 206, with({{"Content-Range", "bytes 0-99/100"}})).kind == Kind::append); // all
+  CHECK(judge(k_all, 206, with({{"Content-Range", "bytes 0-9/100"}})).kind == Kind::refuse);
 }
 
 TEST_CASE("judge starts over when a range is answered by the whole file", "[fetch][resume][C02]") {
@@ -67,6 +68,23 @@ TEST_CASE("judge compares every length with the listing, except of encoded bodie
   CHECK(judge(k_all, 200, with({{"Content-Length", "-1"}})).kind == Kind::refuse);
   CHECK(judge(k_all, 200, with({{"Content-Length", "57"}, {"Content-Encoding", "gzip"}})).kind ==
         Kind::append);
+  CHECK(judge(k_all, 200, with({{"Content-Length", "5"}, {"Transfer-Encoding", "chunked"}})).kind ==
+        Kind::append);
+}
+
+TEST_CASE("judge takes less than was asked for where it is worth a request", "[fetch][resume]") {
+  const Wanted wanted{1000, 2'000'000, 3'000'000, true, ""};
+  const auto verdict = [&](const char* range) {
+    return judge(wanted, 206, with({{"Content-Range", range}}));
+  };
+  CHECK(verdict("bytes 1000-1999999/3000000").kind == Kind::append);
+  const Verdict less = verdict("bytes 1000-1048575/3000000");
+  CHECK(less.kind == Kind::append);
+  CHECK(less.end == 1'048'576);
+  CHECK(verdict("bytes 1000-1000/3000000").kind == Kind::refuse);
+  CHECK(verdict("bytes 1000-2000000/3000000").kind == Kind::refuse);
+  CHECK(verdict("bytes 1000-18446744073709551615/3000000").kind == Kind::refuse);
+  CHECK(verdict("Bytes 1000-1999999/3000000").kind == Kind::append); // units have no case
 }
 
 TEST_CASE("judge takes a 416 for completeness only at the very end",
@@ -84,7 +102,9 @@ TEST_CASE("range_value is open at the end of the file only", "[fetch][resume][pi
 }
 
 TEST_CASE("looks_like_page knows pages and spares files that are pages", "[fetch][resume][C10]") {
-  CHECK(looks_like_page("x.gguf", "text/html; charset=utf-8", "x"));
+  CHECK(looks_like_page("x.gguf", "text/html; charset=utf-8", " <p>log in"));
+  CHECK_FALSE(looks_like_page("x.gguf", "text/html", "<^\x81"));
+  CHECK_FALSE(looks_like_page("x.gguf", "text/html", "GGUF")); // what the server calls the unknown
   CHECK(looks_like_page("x.gguf", "", "\xEF\xBB\xBF \n<!DOCTYPE HTML><html>"));
   CHECK(looks_like_page("config.json", "", "<html lang=en>"));
   CHECK_FALSE(looks_like_page("index.html", "text/html", "<html>"));
