@@ -44,6 +44,10 @@ public:
     seen_[index] = bytes;
   }
 
+  void on_validator(std::size_t index, const fetch::Validator& validator) override {
+    sinks_[index]->keep(validator);
+  }
+
   Result<void> on_file_done(std::size_t index) override {
     FileSink& sink = *sinks_[index];
     if (!sink.is_small()) return sink.commit();
@@ -137,8 +141,8 @@ Result<void> fetch_batch(DownloadContext& context, const RepoId& repo, const Git
   std::vector<Download> downloads;
   for (std::size_t i = 0; i < batch.sinks.size(); ++i) {
     context.job.progress().done += batch.sinks[i]->offset();
-    downloads.push_back(
-        {*wanted[batch.index[i]].file, batch.sinks[i]->offset(), batch.sinks[i].get()});
+    downloads.push_back({*wanted[batch.index[i]].file, batch.sinks[i]->offset(),
+                         batch.sinks[i]->validator(), batch.sinks[i].get()});
   }
   BatchHost host(context, batch.sinks);
   auto downloaded = context.client.download(repo, commit, downloads, context.token, host);
@@ -216,7 +220,7 @@ Result<void> prove_access(DownloadContext& context, const RepoId& repo, const Gi
   if (smallest == files.end()) return {};
   NullSink sink;
   ProofHost host(context.job, sink);
-  const Download download{*smallest, 0, &sink};
+  const Download download{*smallest, 0, {}, &sink};
   return context.client.download(repo, commit, {&download, 1}, context.token, host);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/file_sink.hpp"
 
+#include "daemon/log.hpp"
+
 #include <vector>
 
 namespace modeld::daemon {
@@ -44,6 +46,23 @@ Result<void> FileSink::open_ingest() {
 Result<void> FileSink::write(std::span<const std::byte> bytes) {
   MODELD_TRY(open_ingest());
   return ingest_->write(bytes);
+}
+
+// The note of a partial file: two lines, origin and ETag.
+fetch::Validator FileSink::validator() const {
+  if (ingest_ == nullptr || ingest_->offset() == 0) return {};
+  const std::string note = ingest_->note();
+  const auto end = note.find('\n');
+  if (end == std::string::npos || !note.ends_with('\n') || end + 1 == note.size()) return {};
+  return {note.substr(0, end), note.substr(end + 1, note.size() - end - 2)};
+}
+
+void FileSink::keep(const fetch::Validator& validator) {
+  if (ingest_ == nullptr || key_.empty()) return;
+  // Without it the digest alone tells, at the end.
+  if (auto kept = ingest_->set_note(validator.origin + '\n' + validator.etag + '\n'); !kept) {
+    log_warning("keeping what a partial file is: {}", kept.error().message);
+  }
 }
 
 Result<void> FileSink::prove() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "fetch/host.hpp"
 #include "schema/byte_sink.hpp"
 #include "schema/snapshot.hpp"
 #include "store/store.hpp"
@@ -27,6 +28,9 @@ public:
 
   Result<void> write(std::span<const std::byte> bytes) override;
   std::uint64_t offset() const { return ingest_ ? ingest_->offset() : 0; }
+  /// What those bytes are, as an earlier try was told; kept beside them.
+  fetch::Validator validator() const;
+  void keep(const fetch::Validator& validator);
   /// Small files are committed many at a time.
   bool is_small() const { return key_.empty(); }
   /// Whether the bytes are right; then one of the commits follows.

@@ -167,7 +167,7 @@ private:
     MODELD_ASSIGN(auto client, fetch::HubClient::create(std::move(options)));
     RangeSink sink(patch, range);
     RangeHost host(job_);
-    const fetch::Download download{source.file, range.offset, &sink};
+    const fetch::Download download{source.file, range.offset, {}, &sink};
     auto done = client.download(source.repo, source.commit, {&download, 1}, job_.token(), host);
     if (done || sink.full()) return {};
     return done;

@@ -38,8 +38,8 @@ struct FileSource {
   std::vector<Url> sites;
   std::size_t site = 0; ///< index of the one in use
   Url storage;          ///< that the site redirected to, for ranges that come later
-  std::string etag;     ///< strong tag of the content, from etag_host
-  std::string etag_host;
+  Validator validator;  ///< of the bytes so far
+  bool found = false;   ///< content came: later ranges need not look for it
 
   const Url& first() const { return sites[site]; }
 };

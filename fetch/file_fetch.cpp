@@ -17,6 +17,7 @@ FileFetch::FileFetch(DownloadContext& context, std::size_t index, const Download
     : context_(context), index_(index), file_(download.file), sink_(download.sink),
       written_(download.offset), planned_(download.offset) {
   source_.sites = std::move(sites);
+  if (written_ > 0) source_.validator = download.validator;
   in_parts_ =
       file_.size - written_ >= 2 * context.options.part_bytes && context.options.max_ranges > 1;
 }
@@ -97,7 +98,7 @@ bool FileFetch::open_part() {
   const std::uint64_t size = std::min(context_.options.part_bytes, file_.size - planned_);
   if (size == 0 || parts_.size() >= context_.options.max_ranges) return false;
   // The first part finds out where the content is, so that the others need not ask the site.
-  if (!parts_.empty() && source_.etag_host.empty()) return false;
+  if (!parts_.empty() && !source_.found) return false;
   const std::uint64_t reserved = parts_.empty() ? 0 : size; // the first one needs no memory
   if (context_.buffered + reserved > context_.options.max_buffer_bytes && !parts_.empty())
     return false;
@@ -176,6 +177,10 @@ Result<void> FileFetch::on_restart(RangeFetch&) {
   return restart_sink();
 }
 
+void FileFetch::on_validator() {
+  context_.host.on_validator(index_, source_.validator);
+}
+
 Result<void> FileFetch::restart_sink() {
   context_.writer.discard(channel_);
   MODELD_ASSIGN(sink_, context_.host.on_restart(index_));
@@ -226,7 +231,7 @@ void FileFetch::complete() {
   fetched_again_ = true;
   source_.site = std::min(source_.site + 1, source_.sites.size() - 1);
   source_.storage = {};
-  source_.etag.clear();
+  source_.validator = {};
   in_parts_ = false;
   context_.host.on_notice({Notice::Kind::restarted, done.error().message, {}});
   if (auto again = restart_sink(); !again) return fail_with(std::move(again).error());

@@ -41,6 +41,7 @@ public:
 
   Result<void> on_bytes(RangeFetch& range, std::span<const std::byte> bytes) override;
   Result<void> on_restart(RangeFetch& range) override;
+  void on_validator() override;
 
 private:
   struct Part {

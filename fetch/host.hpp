@@ -48,11 +48,29 @@ public:
   virtual double jitter();
 };
 
+/// What a server said that its bytes are: its strong ETag, good at that origin only. A later
+/// request for the rest asks by it whether the file is still the same (If-Range).
+struct Validator {
+  std::string origin; ///< "https://host:443"
+  std::string etag;   ///< with its quotes; empty: none
+
+  friend bool operator==(const Validator& a, const Validator& b) {
+    return a.origin == b.origin && a.etag == b.etag;
+  }
+  friend bool operator!=(const Validator& a, const Validator& b) { return !(a == b); }
+};
+
 /// What the caller of HubClient::download does with the files.
 class DownloadHost : public Host {
 public:
   /// Bytes of one file that are in its sink now; goes back to 0 after on_restart.
   virtual void on_progress(std::size_t index, std::uint64_t bytes) = 0;
+  /// What the bytes of a file are from here on, before the first of them: to be kept with them, for
+  /// Download::validator.
+  virtual void on_validator(std::size_t index, const Validator& validator) {
+    static_cast<void>(index);
+    static_cast<void>(validator);
+  }
   /// All `size` bytes of a file are in its sink: the caller proves the digest and publishes. An
   /// error of code digest_mismatch has the file fetched once more from the start (on_restart);
   /// any other ends the download.

@@ -73,6 +73,7 @@ struct Resolved {
 struct Download {
   ListedFile file;
   std::uint64_t offset = 0; ///< bytes that are in the sink already; at most file.size
+  Validator validator;      ///< of those bytes, as on_validator told it; may be empty
   /// Gets the bytes from `offset` on, in order, perhaps on a thread of the client's own; owned by
   /// the caller. Nobody writes to it once on_file_done is called or download() has returned.
   ByteSink* sink = nullptr;

@@ -43,7 +43,7 @@ Wanted RangeFetch::wanted() const {
   const std::uint64_t end = position_ + std::min(end_ - position_, window_);
   const bool ranged = position_ > 0 || end < file_.size || insist_;
   return {position_, end, file_.size, ranged,
-          url_.host() == source_.etag_host ? source_.etag : std::string()};
+          url_.origin() == source_.validator.origin ? source_.validator.etag : std::string()};
 }
 
 void RangeFetch::start() {
@@ -186,8 +186,13 @@ bool RangeFetch::begin_content(std::span<const std::byte> first) {
     }
     position_ = 0;
   }
-  source_.etag = is_strong_etag(headers_.get("ETag")) ? headers_.get("ETag") : "";
-  source_.etag_host = url_.host();
+  const std::string_view etag = headers_.get("ETag");
+  Validator now{url_.origin(), is_strong_etag(etag) ? std::string(etag) : std::string()};
+  if (now != source_.validator) {
+    source_.validator = std::move(now);
+    owner_.on_validator();
+  }
+  source_.found = true;
   if (hops_ > 0 && !context_.courier.at_hub(url_)) source_.storage = url_;
   begun_ = true;
   return true;

@@ -27,6 +27,8 @@ public:
   virtual Result<void> on_bytes(RangeFetch& range, std::span<const std::byte> bytes) = 0;
   /// The whole file comes from its first byte; asked of a `sole` range only.
   virtual Result<void> on_restart(RangeFetch& range) = 0;
+  /// The source's validator is another one now, for bytes that come next.
+  virtual void on_validator() {}
 };
 
 /// Bytes [first, end) of one file on their way to an owner: a chain of requests (site, perhaps

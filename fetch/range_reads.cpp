@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds k_step{50};
 class PieceFetch final : public RangeOwner {
 public:
   PieceFetch(DownloadContext& context, FilePiece& piece, const std::vector<Url>& sites)
-      : piece_(piece), source_{sites, 0, {}, {}, {}},
+      : piece_(piece), source_{sites, 0, {}, {}, false},
         range_(context, piece.file, source_, *this, piece.offset, piece.offset + piece.length,
                RangeFetch::Kind::part) {
     piece_.bytes.clear();

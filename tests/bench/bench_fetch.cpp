@@ -2,6 +2,7 @@
 // Pulls a repository from a Hub with the fetch library and proves every digest, into nothing or
 // into a folder: bench_fetch ENDPOINT REPO [--ca FILE] [--out FOLDER] [--parallel N]. Prints one
 // line of JSON: seconds, bytes, CPU seconds, peak memory. bench_fetch.sh compares it with curl.
+// bench_fetch --sha256 MIB hashes that much out of memory, which is the bound of one file.
 #include "fetch/hub_client.hpp"
 #include "validate/sha256.hpp"
 
@@ -17,6 +18,8 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 using namespace modeld;
 using namespace modeld::fetch;
@@ -80,7 +83,7 @@ Result<std::uint64_t> pull(const HubOptions& options, const std::string& repo_te
   for (const ListedFile& file : files) {
     host.sinks.push_back(
         std::make_unique<ProvingSink>(file, out.empty() ? "" : out + "/" + file.path));
-    downloads.push_back({file, 0, host.sinks.back().get()});
+    downloads.push_back({file, 0, {}, host.sinks.back().get()});
     bytes += file.size;
   }
   MODELD_TRY(client.download(repo, resolved.commit, downloads, {}, host));
@@ -91,9 +94,28 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
+void hash_alone(std::size_t mib) {
+  const std::vector<std::byte> piece(512 << 10, std::byte{42}); // as the writer hands them over
+  const auto start = std::chrono::steady_clock::now();
+  validate::Sha256 hash;
+  for (std::size_t i = 0; i < 2 * mib; ++i) {
+    hash.update(piece);
+  }
+  const std::string digest = hash.finish().hex();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("{{\"seconds\":{:.3f},\"cpu_user\":{:.3f},\"cpu_system\":{:.3f},\"digest\":\"{}\"}}\n",
+             took.count(), seconds_of(usage.ru_utime), seconds_of(usage.ru_stime), digest);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--sha256") {
+    hash_alone(static_cast<std::size_t>(std::atol(argv[2])));
+    return 0;
+  }
   if (argc < 3) {
     std::cerr << "usage: bench_fetch ENDPOINT REPO [--ca FILE] [--out FOLDER] [--parallel N] "
                  "[--ranges N]\n";

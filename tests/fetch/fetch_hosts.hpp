@@ -65,14 +65,16 @@ public:
   explicit MemoryDownload(const std::vector<ListedFile>& files) {
     for (const ListedFile& file : files) {
       sinks.push_back(std::make_unique<MemorySink>());
-      downloads.push_back({file, 0, sinks.back().get()});
+      downloads.push_back({file, 0, {}, sinks.back().get()});
     }
+    validators.resize(files.size());
   }
 
-  /// As after a restart: some bytes are there.
-  void keep(std::size_t index, std::string_view bytes) {
+  /// As after a restart: some bytes are there, and what they are.
+  void keep(std::size_t index, std::string_view bytes, fetch::Validator validator = {}) {
     sinks[index]->text = bytes;
     downloads[index].offset = bytes.size();
+    downloads[index].validator = std::move(validator);
   }
   const std::string& bytes(std::string_view path) const {
     for (std::size_t i = 0; i < downloads.size(); ++i) {
@@ -98,6 +100,9 @@ public:
   void on_progress(std::size_t index, std::uint64_t bytes) override {
     if (progress) progress(index, bytes);
   }
+  void on_validator(std::size_t index, const fetch::Validator& validator) override {
+    validators[index] = validator;
+  }
   Result<ByteSink*> on_restart(std::size_t index) override {
     ++restarts;
     sinks[index]->text.clear();
@@ -116,6 +121,7 @@ public:
 
   std::vector<std::unique_ptr<MemorySink>> sinks;
   std::vector<fetch::Download> downloads;
+  std::vector<fetch::Validator> validators; ///< as told last
   std::vector<std::string> published;
   std::vector<fetch::Notice> notices;
   unsigned restarts = 0;

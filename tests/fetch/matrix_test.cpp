@@ -161,7 +161,8 @@ Result<void> run(TestHub& hub, const Case& one, const ListedFile& file, const Gi
     half.progress = [&](std::size_t, std::uint64_t bytes) { got = bytes; };
     half.cancel = [&] { return got >= file.size / 3; };
     const auto done = first.download(k_repo, commit, half.downloads, {}, half);
-    if (half.sinks[0]->text.size() < file.size) download.keep(0, half.sinks[0]->text);
+    if (half.sinks[0]->text.size() < file.size)
+      download.keep(0, half.sinks[0]->text, half.validators[0]);
     if (!done && done.error().code != Errc::cancelled && done.error().code != Errc::net_transient) {
       return done;
     }
