@@ -1,38 +1,65 @@
 #!/usr/bin/env bash
-# One large file from the local Hub, plain and over TLS: curl to /dev/null against our client, which
-# also proves the digest. Prints seconds of each run and the ratio of the best ones.
-#   usage: bench_fetch.sh BUILD_DIR [MIB]
+# The local Hub, plain and over TLS. One large file: curl to /dev/null against our client, which also
+# proves the digest, in turn, and the medians. No client can be faster than SHA-256, which is a chain:
+# so the ratio is also given against the slower of curl and SHA-256 alone. Processor time beyond that
+# of curl and SHA-256 is given as a part of SHA-256's. Then the memory of 32 transfers at once.
+#   usage: bench_fetch.sh BUILD_DIR [MIB] [RUNS]
 set -euo pipefail
-build=${1:?usage: bench_fetch.sh BUILD_DIR [MIB]}
+build=${1:?usage: bench_fetch.sh BUILD_DIR [MIB] [RUNS]}
 mib=${2:-2048}
+runs=${3:-5}
 work=$(mktemp -d "$build/bench-fetch-XXXXXX")
 hub=
 stop_hub() { if [ -n "$hub" ]; then kill "$hub" && wait "$hub" || true; hub=; fi; }
 trap 'stop_hub; rm -rf "$work"' EXIT
-mkdir "$work/repo"
-openssl enc -aes-128-ctr -pass pass:bench -nosalt -pbkdf2 -in /dev/zero 2>/dev/null |
-  head -c $((mib << 20)) > "$work/repo/model.bin" || true # enc ends by SIGPIPE
+random() { # SEED BYTES
+  openssl enc -aes-128-ctr -pass "pass:bench$1" -nosalt -pbkdf2 -in /dev/zero 2>/dev/null |
+    head -c "$2" || true # enc ends by SIGPIPE
+}
+mkdir -p "$work/large" "$work/many"
+random 0 $((mib << 20)) > "$work/large/model.bin"
+for i in $(seq 32); do random "$i" $((mib * 32768)) > "$work/many/part-$i.bin"; done
 
-smallest() { sort -n | head -n 1; }
+median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+column() { cut -d ' ' -f "$1" "$2" | median; }
+number() { sed -E "s/.*\"$1\":([0-9.]*).*/\1/"; }
+TIMEFORMAT='%U %S'
+with_curl() { # URL, options: "seconds cpu-seconds"
+  local url=$1 wall; shift
+  { time wall=$(curl -sSL "$@" -o /dev/null -w '%{time_total}' "$url") ; } 2> "$work/time"
+  awk -v w="$wall" '{ print w, $1 + $2 }' "$work/time"
+}
+figures() { # what bench_fetch printed: "seconds cpu-seconds peak-kib"
+  local cpu
+  cpu=$(awk -v u="$(number cpu_user <<<"$1")" -v s="$(number cpu_system <<<"$1")" 'BEGIN { print u + s }')
+  echo "$(number seconds <<<"$1") $cpu $(number peak_kib <<<"$1")"
+}
+ours() { # ENDPOINT REPO, options
+  figures "$("$build/bin/bench_fetch" "$@")"
+}
 run() { # NAME, options of the Hub
   local name=$1; shift
-  rm -f "$work/ready"
-  "$build/bin/modeld-test-hub" --repo bench/large="$work/repo" --ca-file "$work/ca.pem" \
-    --ready-file "$work/ready" "$@" > /dev/null &
+  rm -f "$work/ready" "$work/curl" "$work/ours" "$work/sha"
+  "$build/bin/modeld-test-hub" --repo bench/large="$work/large" --repo bench/many="$work/many" \
+    --ca-file "$work/ca.pem" --ready-file "$work/ready" "$@" > /dev/null &
   hub=$!
   until [ -e "$work/ready" ]; do kill -0 "$hub"; sleep 0.1; done
-  local endpoint curl_best our_best
+  local endpoint trust=() ca=()
   endpoint=$(sed -E 's/.*"endpoint":"([^"]*)".*/\1/' "$work/ready")
-  local trust=(); [ -s "$work/ca.pem" ] && grep -q BEGIN "$work/ca.pem" && trust=(--cacert "$work/ca.pem")
-  curl_best=$(for _ in 1 2 3; do
-    curl -sSL "${trust[@]}" -o /dev/null -w '%{time_total}\n' "$endpoint/bench/large/resolve/main/model.bin"
-  done | smallest)
-  for _ in 1 2 3; do
-    "$build/bin/bench_fetch" "$endpoint" bench/large ${trust:+--ca "$work/ca.pem"}
-  done | tee "$work/ours"
-  our_best=$(sed -E 's/.*"seconds":([0-9.]*).*/\1/' "$work/ours" | smallest)
-  awk -v n="$name" -v c="$curl_best" -v o="$our_best" \
-    'BEGIN { printf "%s: curl %.3f s, ours with SHA-256 %.3f s, ratio %.2f\n", n, c, o, c / o }'
+  if grep -q BEGIN "$work/ca.pem"; then trust=(--cacert "$work/ca.pem") ca=(--ca "$work/ca.pem"); fi
+  for _ in $(seq "$runs"); do
+    with_curl "$endpoint/bench/large/resolve/main/model.bin" "${trust[@]}" >> "$work/curl"
+    ours "$endpoint" bench/large "${ca[@]}" >> "$work/ours"
+    figures "$("$build/bin/bench_fetch" --sha256 "$mib")" >> "$work/sha"
+  done
+  awk -v n="$name" -v m="$mib" -v c="$(column 1 "$work/curl")" -v o="$(column 1 "$work/ours")" -v s="$(column 1 "$work/sha")" \
+    -v cc="$(column 2 "$work/curl")" -v oc="$(column 2 "$work/ours")" -v sc="$(column 2 "$work/sha")" -v k="$(column 3 "$work/ours")" 'BEGIN {
+      bound = c > s ? c : s
+      printf "%s, %d MiB: curl %.3f s, SHA-256 alone %.3f s, ours %.3f s: %.2f of curl, %.2f of the bound\n", n, m, c, s, o, c / o, bound / o
+      printf "  processor: curl %.2f s, SHA-256 %.2f s, ours %.2f s: beyond those two %.0f %% of SHA-256; peak %.1f MiB\n",
+        cc, sc, oc, 100 * (oc - cc - sc) / sc, k / 1024 }'
+  ours "$endpoint" bench/many --parallel 32 "${ca[@]}" |
+    awk -v n="$name" '{ printf "%s, 32 transfers at once: %.3f s, peak %.1f MiB\n", n, $1, $3 / 1024 }'
   stop_hub
 }
 run plain

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # A snapshot of 5 shards and 200 small files from the local Hub: `hf download` (PyPI, with hf-xet and
 # without) against `modelctl pull`, which also proves every digest and fsyncs. Each into a store of
-# its own; best of RUNS.
+# its own, in turn; medians of RUNS.
 #   usage: bench_hf.sh BUILD_DIR [MIB] [RUNS]
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 build=$(realpath "${1:?usage: bench_hf.sh BUILD_DIR [MIB] [RUNS]}")
 mib=${2:-2048}
-runs=${3:-2}
+runs=${3:-3}
 bin=$build/bin
 tools=$build/interop
 if [ ! -e "$tools/python.ready" ]; then
@@ -29,7 +29,7 @@ export HF_HUB_DISABLE_TELEMETRY=1 HF_HUB_DISABLE_PROGRESS_BARS=1 HF_HOME=$work/h
 export NO_PROXY=127.0.0.1,localhost
 unset HF_TOKEN HF_HUB_OFFLINE
 
-smallest() { sort -n | head -n 1; }
+median() { sort -n "$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 seconds() { # COMMAND...
   local start end
   start=$(date +%s.%N)
@@ -38,22 +38,20 @@ seconds() { # COMMAND...
   awk -v a="$start" -v b="$end" 'BEGIN { printf "%.2f\n", b - a }'
 }
 hf() { # HF_HUB_DISABLE_XET's value
-  for _ in $(seq "$runs"); do
-    rm -rf "$work/hf"
-    HF_HUB_DISABLE_XET=$1 seconds "$tools/python/bin/hf" download bench/snapshot --cache-dir "$work/hf"
-  done | smallest
+  rm -rf "$work/hf"
+  HF_HUB_DISABLE_XET=$1 seconds "$tools/python/bin/hf" download bench/snapshot --cache-dir "$work/hf"
 }
 ours() {
-  for _ in $(seq "$runs"); do
-    rm -rf "$work/store"
-    start_daemon
-    seconds "$bin/modelctl" --quiet pull bench/snapshot
-    kill "${started[-1]}" && wait "${started[-1]}" || true
-  done | smallest
+  rm -rf "$work/store"
+  start_daemon
+  seconds "$bin/modelctl" --quiet pull bench/snapshot
+  kill "${started[-1]}" && wait "${started[-1]}" || true
 }
-with_xet=$(hf 0)
-without=$(hf 1)
-us=$(ours)
-awk -v m="$mib" -v x="$with_xet" -v p="$without" -v o="$us" 'BEGIN {
+for _ in $(seq "$runs"); do
+  hf 0 >> "$work/xet"
+  hf 1 >> "$work/plain"
+  ours >> "$work/ours"
+done
+awk -v m="$mib" -v x="$(median "$work/xet")" -v p="$(median "$work/plain")" -v o="$(median "$work/ours")" 'BEGIN {
   printf "%d MiB in 5 shards and 200 small files: hf %.2f s, without hf-xet %.2f s, ours %.2f s; %.1f and %.1f times\n",
     m, x, p, o, x / o, p / o }'
