@@ -5,13 +5,15 @@
 #include "schema/result.hpp"
 
 #include <cstddef>
+#include <deque>
 #include <future>
 #include <vector>
 
 namespace modeld::daemon {
 
-/// Small files on their way from proved to stored: many at a time, while others are downloaded.
-/// Owned and called by one thread; the sinks outlive it and are not touched until settle().
+/// Files on their way from proved to stored, while others are downloaded: small ones many at a
+/// time, large ones alone, since the disk takes a while for each. Owned and called by one thread;
+/// the sinks outlive it and are not touched until settle().
 class CommitQueue {
 public:
   CommitQueue() = default;
@@ -27,12 +29,13 @@ public:
 private:
   /// More open files than this are no faster.
   static constexpr std::size_t k_batch = 64;
+  static constexpr std::size_t k_at_once = 4;
 
-  Result<void> wait();
-  void start();
+  Result<void> wait_for_one();
+  void start(std::vector<FileSink*> batch);
 
   std::vector<FileSink*> waiting_;
-  std::future<Result<void>> running_;
+  std::deque<std::future<Result<void>>> running_;
 };
 
 } // namespace modeld::daemon

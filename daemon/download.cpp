@@ -50,7 +50,6 @@ public:
 
   Result<void> on_file_done(std::size_t index) override {
     FileSink& sink = *sinks_[index];
-    if (!sink.is_small()) return sink.commit();
     MODELD_TRY(sink.prove());
     return commits_.add(sink);
   }

@@ -73,11 +73,6 @@ Result<void> FileSink::prove() {
   return fail(std::move(proved).error());
 }
 
-Result<void> FileSink::commit() {
-  FileSink* const self = this;
-  return commit_all({&self, 1});
-}
-
 Result<void> FileSink::commit_all(std::span<FileSink* const> sinks) {
   std::vector<store::Ingest*> ingests;
   std::vector<store::BlobInfo> proved;

@@ -33,9 +33,8 @@ public:
   void keep(const fetch::Validator& validator);
   /// Small files are committed many at a time.
   bool is_small() const { return key_.empty(); }
-  /// Whether the bytes are right; then one of the commits follows.
+  /// Whether the bytes are right; then commit_all() follows.
   Result<void> prove();
-  Result<void> commit();
   static Result<void> commit_all(std::span<FileSink* const> sinks);
   Result<void> restart();
   /// What is in the store.

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t k_read_size = 1U << 20;
 constexpr std::uint64_t k_longest_note = 16U << 10;
+constexpr std::uint64_t k_writeback = 8U << 20;
 /// From here on writing beside the hash wins more than waking a thread costs (some 10 us).
 constexpr std::size_t k_side_by_side = 256U << 10;
 
@@ -30,6 +31,15 @@ void Ingest::State::start_hashing() {
   git.reset();
   const bool small = expected.size && *expected.size <= k_git_id_limit;
   if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
+}
+
+void Ingest::State::start_writeback(std::uint64_t end) {
+  if (end < writeback + k_writeback) return;
+  // A hint: what goes wrong here shows in the sync at the end.
+  [[maybe_unused]] const int ignored =
+      ::sync_file_range(file.get(), static_cast<off64_t>(writeback),
+                        static_cast<off64_t>(end - writeback), SYNC_FILE_RANGE_WRITE);
+  writeback = end;
 }
 
 void Ingest::State::update(std::span<const std::byte> bytes) {
@@ -51,6 +61,7 @@ Result<void> Ingest::State::take(std::span<const std::byte> bytes) {
   if (side == nullptr) {
     side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) {
       written_beside = store->disk.write(file, path, b, offset);
+      start_writeback(offset + b.size());
     });
   }
   // Hashing is what takes time, so it does not wait for the other thread to wake up.
@@ -172,6 +183,7 @@ Result<void> Ingest::restart() {
   MODELD_TRY(s.store->disk.truncate(s.file, s.path, 0));
   s.drop_note();
   s.offset = 0;
+  s.writeback = 0;
   s.proved.reset();
   s.failed = false;
   s.start_hashing();

@@ -25,6 +25,7 @@ struct Ingest::State {
   std::string path;    ///< under tmp/
   std::string partial; ///< key of a resumable ingest, or empty
   std::uint64_t offset = 0;
+  std::uint64_t writeback = 0; ///< up to here the kernel was told to write to the disk
   bool failed = false;
   bool replaced = false; ///< damaged bytes had the name before
   bool finished = false; ///< published or dropped: nothing left to clean up
@@ -44,6 +45,8 @@ struct Ingest::State {
   void hash(std::span<const std::byte> bytes);
   /// Large pieces are written while they are hashed.
   Result<void> take(std::span<const std::byte> bytes);
+  /// Lets the disk work while the rest is on its way: the sync at the end finds little left to do.
+  void start_writeback(std::uint64_t end);
   /// Takes what the file already holds.
   Result<void> absorb();
   /// The id of bytes whose number was not known before, read back.
