@@ -33,7 +33,7 @@ void addresses(std::string_view text) {
     require(again.has_value() && again->origin() == url->origin(), "an address with two origins");
     require(url->text().find_first_of("\r\n \t") == std::string::npos, "a break in an address");
   }
-  if (const auto next = next_link(text)) (void)hub->join(*next);
+  if (const auto next = next_link(text); next && *next) (void)hub->join(**next);
 }
 
 } // namespace
