@@ -54,9 +54,9 @@ bench:
 	cmake --build build-bench -j $(JOBS) --target benches
 	./tests/bench/run.sh build-bench/bin
 
-# Random histories of the store against a model, and real kills at random moments.
+# The store's work from several threads at once, random histories against a model, and real kills at random moments.
 stress: build
-	./build/bin/store_stress --steps 100000 --kills 1000
+	./build/bin/store_stress --at-once 20000 --steps 100000 --kills 1000
 
 # Real clients and runtimes, with a network; PyTorch is installed, and a real Ollama is built, which takes minutes and needs go.
 interop: build

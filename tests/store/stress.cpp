@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <fstream>
@@ -23,11 +24,13 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 // Random histories against a simple model in memory, shrunk on failure; and real kills at random
-// moments of the same work. store_stress [--steps N] [--kills N] [--seed N]
+// moments of the same work; and the same from several threads.
+//   store_stress [--at-once N] [--steps N] [--kills N] [--seed N]
 
 using namespace modeld;
 using namespace modeld::store;
@@ -652,6 +655,93 @@ int run_kills(std::uint64_t seed, std::uint64_t kills) {
   return 0;
 }
 
+/// One step of many at once on one store, whatever the others do.
+Result<void> step_among_others(Store& store, const Op& op, std::uint64_t connection) {
+  const auto snapshot = snapshot_of(op.a, op.b);
+  const auto variant = variant_of(op.a, op.b);
+  CollectOptions options;
+  options.grace = 0;
+  if (op.kind == Kind::shrink) options.size_target = 100;
+  LeaseHolder holder;
+  holder.connection = connection;
+  switch (op.kind) {
+  case Kind::pull:
+    for (const auto& [path, text] : files_of(op.a, op.b)) {
+      MODELD_TRY(ingest(store, text));
+    }
+    return store.publish_snapshot(snapshot);
+  case Kind::build:
+    MODELD_TRY(ingest(store, gguf_of(op.a, op.b)));
+    return store.publish_variant(variant);
+  case Kind::pin:
+    return store.put_pin({"pin", snapshot.repo, snapshot.commit, {variant.recipe}, 0, 1});
+  case Kind::unpin:
+    return store.delete_pin("pin");
+  case Kind::lease:
+    MODELD_TRY(store.grant_lease(variant.result, holder, 0, "stress"));
+    return {};
+  case Kind::release:
+    store.release_connection(connection);
+    return {};
+  case Kind::remove:
+    return store.remove_snapshot(snapshot.repo, snapshot.commit);
+  case Kind::unbuild:
+    return store.remove_variant(variant.key);
+  case Kind::harm:
+    MODELD_TRY(scrub(store, {}, nullptr));
+    MODELD_TRY(fsck(store, {}, nullptr));
+    return {};
+  case Kind::restart:
+    MODELD_TRY(store.find_snapshot(snapshot.repo, snapshot.commit));
+    MODELD_TRY(store.find_variant(snapshot.repo, snapshot.commit, variant.recipe));
+    MODELD_TRY(store.list_snapshots());
+    return store.record_ref({snapshot.repo, "main", snapshot.commit, snapshot.repo, 1});
+  default:
+    MODELD_TRY(collect(store, options, nullptr));
+    return {};
+  }
+}
+
+/// What one may find when others were quicker.
+bool is_lost_race(const Error& error) {
+  return error.code == Errc::not_found || error.code == Errc::conflict || error.code == Errc::busy;
+}
+
+/// The same mix from several threads; at the end fsck finds nothing. Meant for the thread
+/// sanitizer.
+int run_threads(std::uint64_t seed, std::uint64_t steps) {
+  constexpr unsigned k_threads = 4;
+  FastDir dir;
+  auto store = Store::open(dir / "root", small_options());
+  if (!store) std::abort();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < k_threads; ++i) {
+    threads.emplace_back([&, i] {
+      std::mt19937_64 random(seed + i);
+      for (const Op& op : random_ops(random, steps / k_threads)) {
+        const auto done = step_among_others(**store, op, i + 1);
+        if (done || is_lost_race(done.error())) continue;
+        std::fprintf(stderr, "%s: %s\n", describe(op).c_str(), done.error().message.c_str());
+        ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  const auto report = fsck(**store, {false, true}, nullptr);
+  if (!report) return 1;
+  for (const FsckFinding& finding : report->findings) {
+    std::fprintf(stderr, "%s %s: %s\n", std::string(finding.id).c_str(), finding.path.c_str(),
+                 finding.message.c_str());
+    ++wrong;
+  }
+  std::printf("%llu steps of %u threads, %d wrong\n", static_cast<unsigned long long>(steps),
+              k_threads, wrong.load());
+  return wrong == 0 ? 0 : 1;
+}
+
 std::uint64_t number_after(int argc, char** argv, std::string_view name, std::uint64_t fallback) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (name != argv[i]) continue;
@@ -667,6 +757,8 @@ std::uint64_t number_after(int argc, char** argv, std::string_view name, std::ui
 
 int main(int argc, char** argv) {
   const std::uint64_t seed = number_after(argc, argv, "--seed", 1);
+  const std::uint64_t at_once = number_after(argc, argv, "--at-once", 4'000);
+  if (at_once > 0 && run_threads(seed, at_once) != 0) return 1;
   const int wrong = run_steps(seed, number_after(argc, argv, "--steps", 100'000));
   return wrong != 0 ? wrong : run_kills(seed, number_after(argc, argv, "--kills", 1'000));
 }
