@@ -65,13 +65,13 @@ std::string report(const boost::json::object& result) {
     }
     out += '\n';
   }
-  return out + fmt::format(
-                   "{}, {}, {}: {}", counted(json_uint(result, "blobs").value_or(0), "blob"),
-                   counted(json_uint(result, "snapshots").value_or(0), "snapshot"),
-                   counted(json_uint(result, "variants").value_or(0), "variant"),
-                   flag_of(result, "clean") ? std::string("clean")
-                                            : fmt::format("{} things are wrong",
-                                                          json_uint(result, "found").value_or(0)));
+  return out + fmt::format("{}, {}, {}: {}",
+                           counted(json_uint(result, "blobs").value_or(0), "blob"),
+                           counted(json_uint(result, "snapshots").value_or(0), "snapshot"),
+                           counted(json_uint(result, "variants").value_or(0), "variant"),
+                           flag_of(result, "clean")
+                               ? std::string("clean")
+                               : counted(json_uint(result, "found").value_or(0), "finding"));
 }
 
 // Whether nothing is left to do.
