@@ -26,6 +26,7 @@ struct Config {
     std::uint64_t high_water = 0;
     std::uint64_t low_water = 0;
     std::string shared_roots;
+    Milliseconds shared_patience{5'000};
     std::uint64_t blob_mode = 0444;
     std::uint64_t folder_mode = 0755;
   } store;

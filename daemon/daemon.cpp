@@ -78,6 +78,7 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
   options.min_free = config.min_free;
   options.reserve_file = config.reserve_file;
   options.max_bytes = config.max_bytes;
+  options.shared_patience = config.shared_patience;
   options.blob_mode = static_cast<std::uint32_t>(config.blob_mode);
   options.folder_mode = static_cast<std::uint32_t>(config.folder_mode);
   options.rebuild_index = repair.rebuild_index;

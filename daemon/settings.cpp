@@ -36,6 +36,9 @@ constexpr std::array k_settings{
     Setting{"store.shared_roots", Kind::text, MEMBER(store.shared_roots), 0, 0, "",
             "Folders of other stores, read only, with colons between: what this store has not is "
             "taken from there."},
+    Setting{"store.shared_patience", Kind::duration, MEMBER(store.shared_patience), 10, k_hour, "",
+            "How long a look at one of them may stand still before others do without it: a network "
+            "disk whose server is away hangs."},
     Setting{"store.blob_mode", Kind::mode, MEMBER(store.blob_mode), 0400, 0444, "",
             "Mode of stored files: readable only, by whom is the choice."},
     Setting{

@@ -6,6 +6,7 @@
 #include "schema/snapshot.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -102,6 +103,13 @@ struct Lease {
   std::string note; ///< what for, in messages: the command's name
 
   bool operator==(const Lease&) const = default;
+};
+
+/// A store below ours that is only read.
+struct SharedStatus {
+  std::filesystem::path path;
+  bool there = false; ///< mounted, with the marker that it had
+  std::uint64_t snapshots = 0;
 };
 
 } // namespace modeld::store

@@ -2,12 +2,12 @@
 #include "store/shared_roots.hpp"
 
 #include "store/layout.hpp"
-#include "store/manifests.hpp"
 #include "store/state.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace modeld::store {
@@ -17,52 +17,96 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t k_max_marker = 4096;
 
+Result<std::shared_ptr<const SharedRoot>> open_root(const fs::path& path, SharedRoot::Looks looks) {
+  const auto missing = [&path](std::string_view why) {
+    return fail(Errc::not_found,
+                fmt::format("opening the shared store '{}': {}", path.string(), why),
+                "mount the file system of the shared store; store.shared_roots lists what is "
+                "looked into");
+  };
+  auto disk = Disk::open(path);
+  if (!disk) return missing(disk.error().message);
+  const auto marker = disk->read_text(layout::k_marker, k_max_marker);
+  if (!marker || !marker->starts_with("modeld.store ")) {
+    return missing(fmt::format("it has no {}", layout::k_marker));
+  }
+  return std::make_shared<const SharedRoot>(std::move(*disk), *marker, std::move(looks));
+}
+
 } // namespace
 
-Result<std::unique_ptr<SharedRoots>> SharedRoots::open(const std::vector<fs::path>& roots) {
-  auto shared = std::make_unique<SharedRoots>();
-  for (const fs::path& path : roots) {
-    const auto missing = [&path](std::string_view why) {
-      return fail(Errc::not_found,
-                  fmt::format("opening the shared store '{}': {}", path.string(), why),
-                  "mount the file system of the shared store; store.shared_roots lists what is "
-                  "looked into");
-    };
-    auto disk = Disk::open(path);
-    if (!disk) return missing(disk.error().message);
-    const auto marker = disk->read_text(layout::k_marker, k_max_marker);
-    if (!marker || !marker->starts_with("modeld.store ")) {
-      return missing(fmt::format("it has no {}", layout::k_marker));
+/// One thread's look at a root; without a root where it is not there, or somebody hangs in it.
+class SharedRoots::Visit {
+public:
+  Visit(Entry& entry, std::chrono::milliseconds patience) : turn_(entry.turn, std::defer_lock) {
+    if (!take_turn(entry, patience)) return;
+    if (!entry.root->is_there()) {
+      // Mounted again it is another folder to the kernel: what we hold open leads nowhere.
+      auto again = open_root(entry.path, entry.looks);
+      if (!again || (*again)->marker() != entry.root->marker()) return;
+      entry.root = *std::move(again);
     }
-    shared->roots_.push_back({std::move(*disk), *marker});
+    root_ = entry.root;
+  }
+
+  const SharedRoot* root() const { return root_.get(); }
+
+private:
+  bool take_turn(Entry& entry, std::chrono::milliseconds patience) {
+    if (entry.hangs && !turn_.try_lock()) return false;
+    while (!turn_.owns_lock()) {
+      const std::uint64_t before = entry.looks->load();
+      if (turn_.try_lock_for(patience)) break;
+      if (before != entry.looks->load()) continue; // slow, but getting on
+      entry.hangs = true;
+      return false;
+    }
+    entry.hangs = false;
+    return true;
+  }
+
+  std::unique_lock<std::timed_mutex> turn_;
+  std::shared_ptr<const SharedRoot> root_;
+};
+
+Result<std::unique_ptr<SharedRoots>> SharedRoots::open(const std::vector<fs::path>& roots,
+                                                       std::chrono::milliseconds patience) {
+  auto shared = std::make_unique<SharedRoots>();
+  shared->patience_ = patience;
+  for (const fs::path& path : roots) {
+    auto entry = std::make_unique<Entry>();
+    MODELD_ASSIGN(entry->root, open_root(path, entry->looks));
+    entry->path = path;
+    shared->roots_.push_back(std::move(entry));
   }
   return shared;
 }
 
-bool SharedRoots::is_there(const Root& root) const {
-  // By path, not by the kept descriptor: that would still see what an unmounted disk had.
-  std::error_code ec;
-  if (!fs::exists(root.disk.root() / layout::k_marker, ec)) return false;
-  const auto marker = root.disk.read_text(layout::k_marker, k_max_marker);
-  return marker && *marker == root.id;
-}
-
 template <class Look>
-auto SharedRoots::first(Look look) const -> decltype(look(std::declval<const Root&>())) {
-  for (const Root& root : roots_) {
-    if (!is_there(root)) continue;
-    if (auto found = look(root)) return found;
+auto SharedRoots::first(Look look) const -> decltype(look(std::declval<const SharedRoot&>())) {
+  for (const auto& entry : roots_) {
+    const Visit visit(*entry, patience_);
+    if (visit.root() == nullptr) continue;
+    if (auto found = look(*visit.root())) return found;
   }
   return std::nullopt;
 }
 
+template <class List>
+auto SharedRoots::each(List list) const -> decltype(list(std::declval<const SharedRoot&>())) {
+  decltype(list(std::declval<const SharedRoot&>())) all;
+  for (const auto& entry : roots_) {
+    const Visit visit(*entry, patience_);
+    if (visit.root() == nullptr) continue;
+    auto some = list(*visit.root());
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  }
+  return all;
+}
+
 std::optional<RepoRow> SharedRoots::find_repo(const RepoId& repo) const {
-  return first([&repo](const Root& root) -> std::optional<RepoRow> {
-    const auto text = root.disk.read_text(layout::repo_manifest(repo), k_max_manifest);
-    auto row = text ? RepoRow::from_json(*text) : fail(text.error());
-    if (!row || row->repo != repo) return std::nullopt;
-    return std::move(*row);
-  });
+  return first([&repo](const SharedRoot& root) { return root.find_repo(repo); });
 }
 
 std::optional<Ref> SharedRoots::find_ref(const RepoId& repo, std::string_view revision) const {
@@ -74,52 +118,13 @@ std::optional<Ref> SharedRoots::find_ref(const RepoId& repo, std::string_view re
   return std::nullopt;
 }
 
-bool SharedRoots::has_blob(const Root& root, const Sha256Digest& digest, std::uint64_t size) {
-  const auto found = root.disk.size_of(layout::blob(digest));
-  return found && *found == size;
-}
-
-std::optional<Snapshot> SharedRoots::read_snapshot(const Root& root,
-                                                   const std::string& path) const {
-  const auto text = root.disk.read_text(path, k_max_manifest);
-  auto snapshot = text ? Snapshot::from_json(*text) : fail(text.error());
-  if (!snapshot || layout::snapshot_manifest(snapshot->repo, snapshot->commit) != path) {
-    return std::nullopt;
-  }
-  const bool whole = std::all_of(
-      snapshot->files.begin(), snapshot->files.end(),
-      [&root](const SnapshotFile& file) { return has_blob(root, file.sha256, file.size); });
-  if (!whole) return std::nullopt;
-  return std::move(*snapshot);
-}
-
 std::optional<Snapshot> SharedRoots::find_snapshot(const RepoId& repo, const GitOid& commit) const {
-  return first([&](const Root& root) {
-    return read_snapshot(root, layout::snapshot_manifest(repo, commit));
-  });
-}
-
-std::vector<Variant> SharedRoots::variants_of(const Root& root) const {
-  const std::int64_t mtime = mtime_ns_of(root.disk, layout::k_variants);
-  const std::lock_guard lock(mutex_);
-  Variants& known = variants_[root.disk.root().string()];
-  if (known.mtime_ns == mtime && mtime != 0) return known.all;
-  known = {mtime, {}};
-  const auto paths = list_manifests(root.disk, layout::k_variants, 0);
-  for (const std::string& path : paths ? *paths : std::vector<std::string>{}) {
-    const auto text = root.disk.read_text(path, k_max_manifest);
-    auto variant = text ? Variant::from_json(*text) : fail(text.error());
-    if (variant && layout::variant_manifest(variant->key) == path &&
-        has_blob(root, variant->result, variant->size)) {
-      known.all.push_back(std::move(*variant));
-    }
-  }
-  return known.all;
+  return first([&](const SharedRoot& root) { return root.find_snapshot(repo, commit); });
 }
 
 std::optional<Variant> SharedRoots::find_variant(const Sha256Digest& key) const {
-  return first([&](const Root& root) -> std::optional<Variant> {
-    for (Variant& variant : variants_of(root)) {
+  return first([&](const SharedRoot& root) -> std::optional<Variant> {
+    for (Variant& variant : root.list_variants()) {
       if (variant.key == key) return std::move(variant);
     }
     return std::nullopt;
@@ -129,8 +134,8 @@ std::optional<Variant> SharedRoots::find_variant(const Sha256Digest& key) const 
 std::optional<Variant> SharedRoots::find_variant(const RepoId& repo, const GitOid& commit,
                                                  std::string_view recipe,
                                                  std::string_view converter) const {
-  return first([&](const Root& root) -> std::optional<Variant> {
-    for (Variant& variant : variants_of(root)) {
+  return first([&](const SharedRoot& root) -> std::optional<Variant> {
+    for (Variant& variant : root.list_variants()) {
       if (variant.repo == repo && variant.commit == commit && variant.recipe == recipe &&
           variant.converter == converter) {
         return std::move(variant);
@@ -141,61 +146,39 @@ std::optional<Variant> SharedRoots::find_variant(const RepoId& repo, const GitOi
 }
 
 std::vector<SnapshotInfo> SharedRoots::list_snapshots() const {
-  std::vector<SnapshotInfo> all;
-  for (const Root& root : roots_) {
-    if (!is_there(root)) continue;
-    const auto paths = list_manifests(root.disk, layout::k_snapshots, 2);
-    for (const std::string& path : paths ? *paths : std::vector<std::string>{}) {
-      if (path.ends_with("/repo.json")) continue;
-      const auto snapshot = read_snapshot(root, path);
-      if (!snapshot) continue;
-      all.push_back({snapshot->repo, snapshot->commit, snapshot->files.size(), snapshot->bytes(),
-                     time_of(root.disk, path), 0, false});
-    }
-  }
-  return all;
+  return each([](const SharedRoot& root) { return root.list_snapshots(); });
 }
 
 std::vector<Variant> SharedRoots::list_variants() const {
-  std::vector<Variant> all;
-  for (const Root& root : roots_) {
-    if (!is_there(root)) continue;
-    auto variants = variants_of(root);
-    all.insert(all.end(), std::make_move_iterator(variants.begin()),
-               std::make_move_iterator(variants.end()));
-  }
-  return all;
+  return each([](const SharedRoot& root) { return root.list_variants(); });
 }
 
 std::vector<Ref> SharedRoots::list_refs() const {
   std::vector<Ref> all;
-  for (const Root& root : roots_) {
-    if (!is_there(root)) continue;
-    const auto paths = list_manifests(root.disk, layout::k_snapshots, 2);
-    for (const std::string& path : paths ? *paths : std::vector<std::string>{}) {
-      if (!path.ends_with("/repo.json")) continue;
-      const auto text = root.disk.read_text(path, k_max_manifest);
-      const auto row = text ? RepoRow::from_json(*text) : fail(text.error());
-      if (row) all.insert(all.end(), row->refs.begin(), row->refs.end());
-    }
+  for (const RepoRow& row : each([](const SharedRoot& root) { return root.list_repos(); })) {
+    all.insert(all.end(), row.refs.begin(), row.refs.end());
   }
   return all;
 }
 
 std::optional<SharedRoots::Place> SharedRoots::find_blob(const Sha256Digest& digest) const {
-  return first([&digest](const Root& root) -> std::optional<Place> {
-    const auto size = root.disk.size_of(layout::blob(digest));
+  return first([&digest](const SharedRoot& root) -> std::optional<Place> {
+    const auto size = root.disk().size_of(layout::blob(digest));
     if (!size) return std::nullopt;
-    return Place{root.disk.root() / layout::blob(digest), *size};
+    return Place{root.disk().root() / layout::blob(digest), *size};
   });
 }
 
 std::optional<fs::path> SharedRoots::find_path(const std::string& relative) const {
-  return first([&relative](const Root& root) -> std::optional<fs::path> {
+  return first([&relative](const SharedRoot& root) -> std::optional<fs::path> {
     std::error_code ec;
-    const auto path = root.disk.root() / relative;
+    const auto path = root.disk().root() / relative;
     return fs::exists(path, ec) ? std::optional(path) : std::nullopt;
   });
+}
+
+std::vector<SharedStatus> Store::shared_status() const {
+  return state_->shared->status();
 }
 
 Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "store/index.hpp"
+#include "store/shared_root.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +24,9 @@ class Store;
 class SharedRoots {
 public:
   /// not_found for a folder that is missing or has no marker, with what to do.
-  static Result<std::unique_ptr<SharedRoots>> open(const std::vector<std::filesystem::path>& roots);
+  /// patience: how long a look at one may take without getting on before others do without it.
+  static Result<std::unique_ptr<SharedRoots>> open(const std::vector<std::filesystem::path>& roots,
+                                                   std::chrono::milliseconds patience);
 
   bool empty() const { return roots_.empty(); }
   std::optional<Ref> find_ref(const RepoId& repo, std::string_view revision) const;
@@ -45,27 +48,29 @@ public:
   /// A path below a root, where it is there.
   std::optional<std::filesystem::path> find_path(const std::string& relative) const;
 
+  /// How each of them is, for people.
+  std::vector<SharedStatus> status() const;
+
 private:
-  struct Root {
-    Disk disk;
-    std::string id; ///< of its marker when we started
+  /// One root, and the turn to look at it. Where a look hangs (a network file system without its
+  /// server), one thread hangs with it: others wait a while, and then go on as if it were not
+  /// there.
+  struct Entry {
+    std::filesystem::path path;
+    SharedRoot::Looks looks = std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::shared_ptr<const SharedRoot> root; ///< exchanged by whoever has the turn
+    std::timed_mutex turn;
+    std::atomic<bool> hangs{false};
   };
-  /// Variants by file, read again when the folder changed.
-  struct Variants {
-    std::int64_t mtime_ns = 0;
-    std::vector<Variant> all;
-  };
+  class Visit;
 
-  bool is_there(const Root& root) const;
   template <class Look>
-  auto first(Look look) const -> decltype(look(std::declval<const Root&>()));
-  std::optional<Snapshot> read_snapshot(const Root& root, const std::string& path) const;
-  static bool has_blob(const Root& root, const Sha256Digest& digest, std::uint64_t size);
-  std::vector<Variant> variants_of(const Root& root) const;
+  auto first(Look look) const -> decltype(look(std::declval<const SharedRoot&>()));
+  template <class List>
+  auto each(List list) const -> decltype(list(std::declval<const SharedRoot&>()));
 
-  std::vector<Root> roots_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, Variants> variants_; ///< by the root's path
+  std::vector<std::unique_ptr<Entry>> roots_;
+  std::chrono::milliseconds patience_{0};
 };
 
 /// Copies into our own store (sharing blocks where that works) what only a shared root has.

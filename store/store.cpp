@@ -298,7 +298,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   MODELD_ASSIGN(auto writer, Index::open(file, Db::Access::read_write, options.watcher));
   if (!lock.was_clean()) MODELD_TRY(check_integrity(writer));
   MODELD_ASSIGN(auto reader, Index::open(file, Db::Access::read_only, nullptr));
-  MODELD_ASSIGN(auto shared, SharedRoots::open(options.shared_roots));
+  MODELD_ASSIGN(auto shared, SharedRoots::open(options.shared_roots, options.shared_patience));
   fill_reserve(disk, options.reserve_file);
   auto state = std::make_unique<State>(std::move(disk), std::move(lock), std::move(*id),
                                        std::move(options), std::move(writer), std::move(reader));

@@ -8,6 +8,7 @@
 #include "store/space.hpp"
 #include "store/variant.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -34,7 +35,8 @@ struct StoreOptions {
   bool restore_marker = false; ///< write modeld.id again where it is lost and the rest is a store's
   /// Other stores, read only, in which to look for what this one has not.
   std::vector<std::filesystem::path> shared_roots;
-  DiskWatcher* watcher = nullptr; ///< sees every write; tests inject faults here
+  std::chrono::milliseconds shared_patience{5000}; ///< with one that hangs
+  DiskWatcher* watcher = nullptr;                  ///< sees every write; tests inject faults here
 };
 
 /// Keeps blobs from collection while it lives. Movable, any thread.
@@ -95,6 +97,7 @@ public:
   Result<Usage> usage() const;
   Result<std::uint64_t> stored_bytes() const; ///< of all blobs
   void refill_reserve();                      ///< after a collection that needed it
+  std::vector<SharedStatus> shared_status() const;
 
   // ---- snapshots
   /// All blobs of its files must be there (not_found names the first that is not). Manifest, view

@@ -139,26 +139,29 @@ Result<void> Store::publish_snapshot(const Snapshot& given) {
 
 Result<std::optional<Snapshot>> Store::find_snapshot(const RepoId& repo,
                                                      const GitOid& commit) const {
-  auto index = state_->reader.lock();
-  MODELD_ASSIGN(const auto info, index->snapshot_info(repo, commit));
-  if (!info) return state_->shared->find_snapshot(repo, commit);
-  if (info->damaged) {
-    return fail(Errc::corrupt,
-                fmt::format("opening '{}': a blob of it is damaged", full_name(repo, commit)),
-                fmt::format("run modelctl repair {}", full_name(repo, commit)));
-  }
-  // Removed, or grown, between the looks of one statement and the next.
-  for (auto known = info; known;) {
-    MODELD_ASSIGN(auto snapshot, index->find_snapshot(repo, commit));
-    MODELD_ASSIGN(const auto again, index->snapshot_info(repo, commit));
-    const bool steady = again && known->files == again->files && known->absent == again->absent;
-    if (snapshot && steady && snapshot->files.size() == again->files &&
-        snapshot->absent.size() == again->absent) {
-      return snapshot;
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(const auto info, index->snapshot_info(repo, commit));
+    if (info && info->damaged) {
+      return fail(Errc::corrupt,
+                  fmt::format("opening '{}': a blob of it is damaged", full_name(repo, commit)),
+                  fmt::format("run modelctl repair {}", full_name(repo, commit)));
     }
-    known = again;
+    // Removed, or grown, between the looks of one statement and the next.
+    for (auto known = info; known;) {
+      MODELD_ASSIGN(auto snapshot, index->find_snapshot(repo, commit));
+      MODELD_ASSIGN(const auto again, index->snapshot_info(repo, commit));
+      const bool steady = again && known->files == again->files && known->absent == again->absent;
+      if (snapshot && steady && snapshot->files.size() == again->files &&
+          snapshot->absent.size() == again->absent) {
+        return snapshot;
+      }
+      known = again;
+    }
+    if (info) return std::nullopt;
   }
-  return std::nullopt;
+  // Not under the lock: a shared disk may take its time.
+  return state_->shared->find_snapshot(repo, commit);
 }
 
 Result<std::vector<SnapshotInfo>> Store::list_snapshots() const {

@@ -60,13 +60,16 @@ Result<void> Store::publish_variant(const Variant& variant) {
 }
 
 Result<std::optional<Variant>> Store::find_variant(const Sha256Digest& key) const {
-  auto index = state_->reader.lock();
-  MODELD_ASSIGN(auto variant, index->find_variant(key));
-  if (!variant) return state_->shared->find_variant(key);
-  MODELD_ASSIGN(const auto blob, index->find_blob(variant->result));
-  // A damaged result counts as not built: the next request builds it again.
-  if (!blob || blob->damaged) return std::nullopt;
-  return variant;
+  {
+    auto index = state_->reader.lock();
+    MODELD_ASSIGN(auto variant, index->find_variant(key));
+    if (variant) {
+      MODELD_ASSIGN(const auto blob, index->find_blob(variant->result));
+      // A damaged result counts as not built: the next request builds it again.
+      return blob && !blob->damaged ? std::move(variant) : std::nullopt;
+    }
+  }
+  return state_->shared->find_variant(key);
 }
 
 Result<std::optional<Variant>> Store::find_variant(const RepoId& repo, const GitOid& commit,

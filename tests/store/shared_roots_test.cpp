@@ -6,6 +6,12 @@
 #include "store/show.hpp"
 #include "tests/store/fixture.hpp"
 
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+
 using namespace modeld;
 using namespace modeld::test;
 using namespace modeld::store;
@@ -43,6 +49,7 @@ struct Subject {
   std::unique_ptr<Store> open() const {
     auto options = small_options();
     options.shared_roots = {dir / "shared"};
+    options.shared_patience = std::chrono::milliseconds(100);
     return open_store(dir / "own", options);
   }
 };
@@ -100,6 +107,87 @@ TEST_CASE("a missing mount of a shared store is never an empty one", "[store][sh
   fs::remove(s.dir / "shared");
   fs::rename(s.dir / "away", s.dir / "shared");
   CHECK(*s.open()->find_snapshot(s.snapshot.repo, s.snapshot.commit) == s.snapshot);
+}
+
+TEST_CASE("a shared store's manifests are read again only where their folder changed",
+          "[store][shared]") {
+  Subject s;
+  const auto folder = s.dir / "shared/snapshots/org/Name";
+  const auto manifest =
+      s.dir / "shared" / layout::snapshot_manifest(s.snapshot.repo, s.snapshot.commit);
+  const auto settle = [&] {
+    const auto then = fs::file_time_type::clock::now() - std::chrono::seconds(60);
+    for (const char* path :
+         {"shared/snapshots", "shared/snapshots/org", "shared/snapshots/org/Name"}) {
+      fs::last_write_time(s.dir / path, then);
+    }
+  };
+  settle();
+  REQUIRE(s.store->list_snapshots()->size() == 1);
+  // In place, which no store does: whoever reads it again sees no snapshot.
+  const std::string text = read_file(manifest);
+  fs::permissions(manifest, fs::perms(0644));
+  std::ofstream(manifest, std::ios::trunc) << "{}";
+  CHECK(s.store->list_snapshots()->size() == 1);
+  CHECK(s.store->list_refs()->size() == 1);
+  std::ofstream(manifest, std::ios::trunc) << text;
+
+  {
+    const auto shared = open_store(s.dir / "shared");
+    REQUIRE(pull(*shared, snapshot_of("org/Name", '3', k_files), k_files));
+    REQUIRE(pull(*shared, snapshot_of("org/New", '4', k_files), k_files));
+  }
+  CHECK(s.store->list_snapshots()->size() == 3);
+  settle();
+  CHECK(s.store->list_snapshots()->size() == 3);
+  fs::remove(manifest);
+  CHECK(s.store->list_snapshots()->size() == 2);
+  CHECK_FALSE(s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit)->has_value());
+}
+
+TEST_CASE("a shared store that is mounted again is found again", "[store][shared]") {
+  Subject s;
+  REQUIRE(s.store->list_snapshots()->size() == 1);
+  fs::rename(s.dir / "shared", s.dir / "away");
+  CHECK(s.store->list_snapshots()->empty());
+  fs::copy(s.dir / "away", s.dir / "shared", fs::copy_options::recursive); // other inodes
+  CHECK(s.store->list_snapshots()->size() == 1);
+  CHECK(*s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit) == s.snapshot);
+  fs::remove_all(s.dir / "shared");
+  {
+    const auto other = open_store(s.dir / "shared"); // another disk in the same place
+    REQUIRE(pull(*other, snapshot_of("org/Other", '5', k_files), k_files));
+  }
+  CHECK(s.store->list_snapshots()->empty());
+}
+
+TEST_CASE("a shared disk that hangs holds up nobody who asks for something else",
+          "[store][shared]") {
+  Subject s;
+  const auto own = snapshot_of("org/Own", '6', {{"README", "mine"}});
+  REQUIRE(pull(*s.store, own, {{"README", "mine"}}));
+  const auto manifest =
+      s.dir / "shared" / layout::snapshot_manifest(s.snapshot.repo, s.snapshot.commit);
+  fs::remove(manifest);
+  REQUIRE(::mkfifo(manifest.c_str(), 0600) == 0); // who opens it waits for a writer
+  auto hangs = std::async(std::launch::async, [&] {
+    return s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit)->has_value();
+  });
+  CHECK(hangs.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout);
+  auto goes_on = std::async(std::launch::async, [&] {
+    return s.store->find_snapshot(own.repo, own.commit)->has_value() &&
+           pull(*s.store, snapshot_of("org/Own", '7', k_files), k_files).has_value();
+  });
+  CHECK(goes_on.wait_for(std::chrono::seconds(20)) == std::future_status::ready);
+  // Nor do others hang who ask for something on it, while one does.
+  CHECK_FALSE(s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit)->has_value());
+  CHECK(s.store->list_snapshots()->size() == 2);
+  CHECK_FALSE(s.store->shared_status().front().there);
+  std::ofstream(manifest) << "";
+  CHECK_FALSE(hangs.get());
+  fs::remove(manifest);
+  CHECK(s.store->shared_status().front().there);
+  CHECK(goes_on.get());
 }
 
 TEST_CASE("nothing is ever written to a shared store", "[store][shared][S8]") {
