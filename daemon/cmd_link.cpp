@@ -62,6 +62,21 @@ Result<boost::json::object> body_of(const Options& options) {
   return body;
 }
 
+// A folder that stands for a commit may hold a part of it; a reader that is offline cannot know.
+void report_partial(Output& out, const boost::json::object& view) {
+  const auto* partial = view.if_contains("partial");
+  if (partial == nullptr || !partial->is_bool() || !partial->get_bool()) return;
+  const std::string ref = text_of(view, "repo") + '@' + text_of(view, "commit").substr(0, 12);
+  const auto files = json_uint(view, "absent").value_or(0);
+  const std::string what =
+      files == 0 ? std::string("the rest of it is not here")
+                 : fmt::format("{} {} ({}) of it {} not here", files, files == 1 ? "file" : "files",
+                               human_bytes(json_uint(view, "absent_bytes").value_or(0)),
+                               files == 1 ? "is" : "are");
+  out.message(fmt::format("a part of {}: {}; modelctl pull {}@{} fetches all", ref, what,
+                          text_of(view, "repo"), text_of(view, "commit")));
+}
+
 // What the program opens is the result; why it is shown in this way is said beside it.
 void report(Output& out, const boost::json::object& result, const Options& options) {
   const auto views = json_array(result, "views");
@@ -69,6 +84,7 @@ void report(Output& out, const boost::json::object& result, const Options& optio
     if (!value.is_object()) continue;
     const auto& view = value.get_object();
     out.message(fmt::format("{}: {}", text_of(view, "form"), text_of(view, "why")));
+    report_partial(out, view);
     const auto already = json_array(view, "already_there");
     for (const auto& path : already ? **already : boost::json::array{}) {
       if (path.is_string()) {

@@ -61,6 +61,7 @@ Result<ShowSubject> whole_subject(const store::Store& store, const Place& place)
   ShowSubject subject;
   MODELD_ASSIGN(auto snapshot, store.find_snapshot(place.repo, place.commit));
   subject.snapshot = snapshot ? *std::move(snapshot) : Snapshot{place.repo, place.commit, {}};
+  subject.listing = subject.snapshot.listing();
   MODELD_ASSIGN(auto variants, store.list_variants());
   for (store::Variant& variant : variants) {
     if (variant.repo != place.repo || variant.commit != place.commit) continue;

@@ -68,6 +68,9 @@ object answer_of(const Shown& shown) {
       already.emplace_back(path);
     }
     link["already_there"] = std::move(already);
+    link["partial"] = report.missing.any;
+    link["absent"] = report.missing.files;
+    link["absent_bytes"] = report.missing.bytes;
     links.push_back(std::move(link));
   }
   array skipped;
@@ -301,7 +304,7 @@ Result<object> run_link(Services& services, Job& job) {
   Shown shown;
   if (request.ref.empty()) {
     const std::lock_guard alone(one_at_a_time());
-    MODELD_TRY(store::choose_form(services.store, request.options)); // before it is promised
+    MODELD_TRY(store::check_place(services.store, request.options)); // before it is promised
     store::StandingLink standing;
     standing.target = request.target;
     standing.root = request.options.root.string();
@@ -314,6 +317,12 @@ Result<object> run_link(Services& services, Job& job) {
     return answer_of(shown);
   }
   MODELD_ASSIGN(const auto ref, ModelRef::parse(request.ref));
+  { // before anything is downloaded for it
+    const std::lock_guard alone(one_at_a_time());
+    if (auto place = store::check_place(services.store, request.options); !place) {
+      return fail(std::move(place).error().context(fmt::format("linking '{}'", request.ref)));
+    }
+  }
   MODELD_ASSIGN(auto subject, subject_of(services, job, ref));
   job.begin_phase("linking");
   const std::lock_guard alone(one_at_a_time());

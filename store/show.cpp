@@ -6,12 +6,16 @@
 #include "store/manifests.hpp"
 #include "store/plain_view.hpp"
 #include "store/quarantine.hpp"
+#include "store/reach.hpp"
 #include "store/show_files.hpp"
 #include "store/state.hpp"
 
 #include <fmt/format.h>
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 
 namespace modeld::store {
@@ -31,6 +35,29 @@ Result<Disk> open_root(const ShowOptions& options, DiskWatcher* watcher) {
   }
   return Disk::open(options.root, watcher);
 }
+
+/// Folders that a failed call made for its root are removed again, as far as they are empty.
+class MadeFolders {
+public:
+  MadeFolders(const fs::path& root, DiskWatcher* watcher)
+      : root_(root), there_(existing_ancestor(root)), watcher_(watcher) {}
+  ~MadeFolders() {
+    for (fs::path at = root_; !kept_ && at != there_; at = at.parent_path()) {
+      const auto above = Disk::open(at.parent_path(), watcher_);
+      if (!above || !above->remove_folder(at.filename().string())) return;
+    }
+  }
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+  void keep() { kept_ = true; }
+
+private:
+  fs::path root_;
+  fs::path there_;
+  DiskWatcher* watcher_;
+  bool kept_ = false;
+};
 
 bool lists(const LinkRecord& record, const std::string& path) {
   return std::any_of(record.files.begin(), record.files.end(),
@@ -52,8 +79,13 @@ public:
       const Found found = files_.look_at(file);
       const bool ours = is_ours(linked.path);
       if (found == Found::other && !(ours && !file.text.empty())) {
+        // What the program itself keeps there is its own, and newer or more than what we know.
         if (file.path.find("/refs/") != std::string::npos) {
           report.already_there.push_back(linked.path + " (with another commit)");
+          continue;
+        }
+        if (file.path.find("/trees/") != std::string::npos) {
+          report.already_there.push_back(linked.path);
           continue;
         }
         return fail(Errc::conflict,
@@ -69,6 +101,29 @@ public:
       if (found != Found::equal) to_make_.push_back(file);
     }
     return {};
+  }
+
+  /// What will be copied has to fit, before the first byte of it.
+  Result<void> check_space() const {
+    if (form_ != LinkForm::copy) return {};
+    std::uint64_t needed = 0;
+    for (const ShownFile& file : to_make_) {
+      if (!file.blob) continue;
+      MODELD_ASSIGN(const auto size, state_.disk.size_of(layout::blob(*file.blob)));
+      needed += size;
+    }
+    struct statvfs info {};
+    if (fstatvfs(root_.fd(), &info) != 0) {
+      return fail(from_errno(errno, fmt::format("looking at '{}'", root_.root().string())));
+    }
+    const std::uint64_t free = info.f_bavail * info.f_frsize;
+    if (needed <= free) return {};
+    return fail(Error{Errc::no_space,
+                      fmt::format("copying a model to '{}': {} bytes needed, {} free",
+                                  root_.root().string(), needed, free),
+                      "without --copy it is shown without using space again",
+                      {{"needed", std::to_string(needed)}, {"free", std::to_string(free)}},
+                      0});
   }
 
   Result<void> make() {
@@ -167,6 +222,16 @@ Result<void> forget(Store::State& s, const LinkRecord& record) {
   return s.disk.sync_folder(layout::k_links);
 }
 
+/// Every file that is shown now.
+Result<void> check_files(const ShowReport& report, std::optional<std::uint32_t> reader) {
+  if (!reader) return {};
+  const Account account = account_of(*reader);
+  for (const LinkedFile& file : report.link.files) {
+    MODELD_TRY(check_reachable(file.path, account));
+  }
+  return {};
+}
+
 /// What was shown before stays part of the record, in front: it was made first.
 void keep_old(const LinkRecord& previous, LinkRecord& record) {
   std::vector<LinkedFile> old;
@@ -186,6 +251,13 @@ Result<void> put_back(Store::State& s, const LinkRecord& record,
 
 } // namespace
 
+Result<FormChoice> check_place(Store& store, const ShowOptions& options) {
+  if (options.reader_uid) {
+    MODELD_TRY(check_reachable(existing_ancestor(options.root), account_of(*options.reader_uid)));
+  }
+  return choose_form(store, options);
+}
+
 Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subject,
                         const ShowOptions& options) {
   Store::State& s = store.internals();
@@ -195,9 +267,11 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
   for (const Sha256Digest& blob : blobs_of(plan)) {
     MODELD_TRY(check_before_use(store, blob));
   }
-  MODELD_ASSIGN(const auto root, open_root(options, s.disk.watcher()));
   ShowReport report;
-  MODELD_ASSIGN(report.choice, choose_form(store, options));
+  report.missing = not_shown(target, subject);
+  MODELD_ASSIGN(report.choice, check_place(store, options)); // before anything is made
+  MadeFolders made_folders(options.root, s.disk.watcher());
+  MODELD_ASSIGN(const auto root, open_root(options, s.disk.watcher()));
   const std::lock_guard manifests(s.manifests);
   MODELD_ASSIGN(auto records, read_link_records(s.disk));
   report.link = new_record(target, subject, options, records);
@@ -207,6 +281,7 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
   const auto previous = before == records.end() ? std::nullopt : std::optional(*before);
   Showing showing(store, root, report.choice.form, std::move(records));
   MODELD_TRY(showing.look(plan, report));
+  MODELD_TRY(showing.check_space());
   if (previous && !options.replace) keep_old(*previous, report.link);
   // The record comes first: after a crash it tells which files may be ours.
   MODELD_TRY(s.disk.make_folders(layout::k_links));
@@ -218,13 +293,12 @@ Result<ShowReport> show(Store& store, ShowTarget target, const ShowSubject& subj
     return fail(std::move(made).error());
   }
   if (previous && options.replace) MODELD_TRY(showing.drop_old(*previous, report.link));
-  if (!options.reader_uid || report.link.files.empty()) return report;
-  if (auto reached = check_reachable(report.link.files.front().path, *options.reader_uid, {});
-      !reached) {
+  if (auto reached = check_files(report, options.reader_uid); !reached) {
     showing.take_back();
     [[maybe_unused]] const auto ignored = put_back(s, report.link, previous);
     return fail(std::move(reached).error());
   }
+  made_folders.keep();
   return report;
 }
 

@@ -34,6 +34,8 @@ struct ShowSubject {
   std::vector<std::string> revisions; ///< refs of the Hugging Face cache: "main"
   /// Of each GGUF that is shown to Ollama, by its path in the snapshot's view.
   std::vector<std::pair<std::string, GgufFacts>> facts;
+  /// What the commit has in all, where that is known: `snapshot` may hold a part of it.
+  std::vector<ListedFile> listing = {};
 };
 
 struct ShowOptions {
@@ -68,9 +70,23 @@ struct FormChoice {
 /// denied or unsupported where nothing that is allowed works; says what would.
 Result<FormChoice> choose_form(Store& store, const ShowOptions& options);
 
+/// What a folder that stands for a whole commit does not show of it.
+struct NotShown {
+  bool any = false;
+  std::uint64_t files = 0; ///< 0 where nothing is known of them
+  std::uint64_t bytes = 0;
+};
+/// Of programs that take single files nothing is missing.
+NotShown not_shown(ShowTarget target, const ShowSubject& subject);
+
+/// What can be known before there is anything to show: whether the reader reaches the folder, and
+/// whether something that is allowed works in it.
+Result<FormChoice> check_place(Store& store, const ShowOptions& options);
+
 struct ShowReport {
   LinkRecord link;
   FormChoice choice;
+  NotShown missing;
   std::vector<std::string> already_there; ///< equal files that others made: left alone, not ours
 };
 
@@ -99,10 +115,5 @@ struct LinkProblem {
 };
 /// Every shown file that is not what it was.
 Result<std::vector<LinkProblem>> check_links(Store& store);
-
-/// Whether an account could open the path for reading: the first component that stops it is named
-/// (denied). By mode bits and ownership; what sandboxes and ACLs do on top is not seen.
-Result<void> check_reachable(const std::filesystem::path& path, std::uint32_t uid,
-                             const std::vector<std::uint32_t>& gids);
 
 } // namespace modeld::store

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -88,16 +88,6 @@ std::vector<LinkForm> allowed_forms(const ShowOptions& options) {
   return forms;
 }
 
-bool may_search(const struct stat& info, std::uint32_t uid, const std::vector<std::uint32_t>& gids,
-                unsigned bit) {
-  if (uid == 0) return true;
-  if (info.st_uid == uid) return (info.st_mode & (bit << 6)) != 0;
-  if (std::find(gids.begin(), gids.end(), info.st_gid) != gids.end()) {
-    return (info.st_mode & (bit << 3)) != 0;
-  }
-  return (info.st_mode & bit) != 0;
-}
-
 } // namespace
 
 fs::path existing_ancestor(fs::path path) {
@@ -118,32 +108,20 @@ Result<FormChoice> choose_form(Store& store, const ShowOptions& options) {
     const auto done = probe.attempt(form);
     if (done) return FormChoice{form, std::string(explain(form))};
     tried += fmt::format("{}{}: {}", tried.empty() ? "" : "; ", slug(form), done.error().message);
-    if (done.error().code == Errc::denied && done.error().sys == EACCES) break;
+    if (done.error().sys == EACCES || done.error().sys == EROFS) {
+      return fail(
+          Errc::denied,
+          fmt::format("showing a model in '{}': user {}, who runs the daemon, may not write "
+                      "to '{}' ({})",
+                      options.root.string(), ::geteuid(), root.root().string(),
+                      done.error().message),
+          "modelctl link ... --print | sh does it with your own rights");
+    }
   }
   return fail(Errc::unsupported,
               fmt::format("showing a model in '{}': no allowed way works ({})",
                           options.root.string(), tried),
               "allow symbolic links or copies, or choose a folder on the store's file system");
-}
-
-Result<void> check_reachable(const fs::path& path, std::uint32_t uid,
-                             const std::vector<std::uint32_t>& gids) {
-  fs::path at;
-  for (const fs::path& part : fs::weakly_canonical(path)) {
-    at /= part;
-    struct stat info {};
-    if (stat(at.c_str(), &info) != 0) {
-      return fail(from_errno(errno, fmt::format("looking at '{}'", at.string())));
-    }
-    const unsigned bit = S_ISDIR(info.st_mode) ? 1U : 4U;
-    if (may_search(info, uid, gids, bit)) continue;
-    return fail(Errc::denied,
-                fmt::format("reaching '{}' as user {}: '{}' has mode {:04o} and owner {}",
-                            path.string(), uid, at.string(), info.st_mode & 07777, info.st_uid),
-                fmt::format("chmod o+{} '{}', or put the store elsewhere", bit == 1 ? "x" : "r",
-                            at.string()));
-  }
-  return {};
 }
 
 } // namespace modeld::store

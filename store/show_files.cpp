@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t k_copy_size = 1U << 20;
-constexpr std::uint64_t k_max_text = 1U << 20;
+constexpr std::uint64_t k_max_text = 256U << 20; // a listing of a million files
 
 Sha256Digest digest_of(std::string_view text) {
   return validate::sha256_of(std::as_bytes(std::span(text)));

@@ -82,12 +82,37 @@ std::string lfs_pointer(const SnapshotFile& file) {
                      file.sha256.hex(), file.size);
 }
 
-/// The name of a blob there: the SHA-256 of large files, the git id of small ones. The listed git
-/// id of a large file is that of its pointer.
-std::string etag_of(const SnapshotFile& file) {
+/// The listed git id of a large file is that of its pointer.
+bool is_large(const SnapshotFile& file) {
   const std::string pointer = lfs_pointer(file);
-  const bool large = validate::git_blob_id(std::as_bytes(std::span(pointer))) == file.git_oid;
-  return large ? file.sha256.hex() : file.git_oid.hex();
+  return validate::git_blob_id(std::as_bytes(std::span(pointer))) == file.git_oid;
+}
+
+/// The name of a blob there: the SHA-256 of large files, the git id of small ones.
+std::string etag_of(const SnapshotFile& file) {
+  return is_large(file) ? file.sha256.hex() : file.git_oid.hex();
+}
+
+/// trees/<commit>.json, version 1: what the commit has. By it huggingface_hub knows that files
+/// which are not here are missing, and does not take the folder for the whole commit when it is
+/// offline. Of what is here in whole there is none: nothing depends on it.
+std::string tree_listing(const ShowSubject& subject) {
+  boost::json::object files;
+  for (const ListedFile& listed : subject.listing) {
+    const SnapshotFile* here = subject.snapshot.find(listed.path);
+    boost::json::object file{{"size", listed.size}, {"blob_id", listed.git_oid.hex()}};
+    const bool large =
+        here != nullptr
+            ? is_large(*here)
+            : listed.sha256 && is_large({listed.path, listed.size, listed.git_oid, *listed.sha256});
+    if (large) {
+      file["lfs_sha256"] = here != nullptr ? here->sha256.hex() : listed.sha256->hex();
+      file["lfs_size"] = listed.size;
+    }
+    files[listed.path] = std::move(file);
+  }
+  return boost::json::serialize(
+      boost::json::object{{"format_version", 1}, {"files", std::move(files)}});
 }
 
 std::string up_to_repo(const std::string& path) {
@@ -117,6 +142,13 @@ std::vector<ShownFile> plan_huggingface(const ShowSubject& subject) {
   for (const Variant& variant : subject.variants) {
     if (snapshot.find(variant.file_name) != nullptr) continue;
     add(variant.file_name, variant.result.hex(), variant.result);
+  }
+  // In front of the links: a folder that a reader can see says what it has not.
+  if (not_shown(ShowTarget::huggingface, subject).files > 0) {
+    blobs.push_back({fmt::format("{}/trees/{}.json", repo, snapshot.commit.hex()),
+                     {},
+                     tree_listing(subject),
+                     {}});
   }
   blobs.insert(blobs.end(), links.begin(), links.end());
   for (const std::string& revision : subject.revisions) {
@@ -258,6 +290,19 @@ std::optional<ShowTarget> show_target_from_slug(std::string_view text) {
     if (k_targets[i] == text) return static_cast<ShowTarget>(i);
   }
   return std::nullopt;
+}
+
+NotShown not_shown(ShowTarget target, const ShowSubject& subject) {
+  NotShown missing;
+  if (target != ShowTarget::huggingface && target != ShowTarget::folder) return missing;
+  missing.any = subject.listing.empty();
+  for (const ListedFile& file : subject.listing) {
+    if (subject.snapshot.find(file.path) != nullptr) continue;
+    missing.any = true;
+    ++missing.files;
+    missing.bytes += file.size;
+  }
+  return missing;
 }
 
 std::vector<std::string> shown_names(const LinkRecord& link) {

@@ -193,7 +193,8 @@ TEST_CASE("E02 link names the folder that keeps the reader out", "[e2e][link][E0
   CHECK(refused.status == 5);
   CHECK_THAT(refused.err,
              Contains("'" + closed.string() + "' has mode 0700") && Contains("[denied]"));
-  CHECK(fs::is_empty(closed / "in")); // nothing half made
+  CHECK_FALSE(fs::exists(closed / "in")); // nothing half made
+  CHECK(s.hub.requests().empty());        // and nothing fetched for it
 }
 
 TEST_CASE("E12 rm says who uses a model, and takes it by force alone", "[e2e][rm][E12]") {

@@ -347,22 +347,45 @@ TEST_CASE("E09 another volume is found out before anything is made, and the choi
         LinkForm::symlink);
 }
 
-TEST_CASE("E02 check_reachable names the folder that stops an account", "[store][show][E02]") {
-  TempDir dir;
-  write_file(dir / "open/closed/file", "x");
-  fs::permissions(dir.path(), fs::perms(0755));
-  fs::permissions(dir / "open/closed/file", fs::perms(0444));
-  CHECK(check_reachable(dir / "open/closed/file", 12345, {}));
-  fs::permissions(dir / "open/closed", fs::perms(0700));
-  const auto stopped = check_reachable(dir / "open/closed/file", 12345, {});
-  REQUIRE_FALSE(stopped);
-  CHECK(stopped.error().code == Errc::denied);
-  CHECK(stopped.error().message.find((dir / "open/closed").string() + "' has mode") !=
-        std::string::npos);
-  fs::permissions(dir / "open/closed", fs::perms(0750));
-  struct stat info {};
-  REQUIRE(stat((dir / "open/closed").c_str(), &info) == 0);
-  CHECK(check_reachable(dir / "open/closed/file", 12345, {info.st_gid}));
+TEST_CASE("a Hugging Face cache of a part of a commit lists what is missing", "[store][show][hf]") {
+  Subject s;
+  const auto repo = s.options.root / "models--org--Name";
+  const auto tree = repo / "trees" / (s.subject.snapshot.commit.hex() + ".json");
+  s.subject.listing = s.subject.snapshot.listing();
+  const auto whole = show(*s.store, ShowTarget::huggingface, s.subject, s.options);
+  REQUIRE(whole);
+  CHECK_FALSE(whole->missing.any);
+  CHECK_FALSE(fs::exists(tree)); // nothing depends on it
+
+  const ListedFile gone{"b.safetensors", 7, git_id(pointer("weights")), sha("weights")};
+  const ListedFile small{"README.md", 5, git_id("text\n"), {}};
+  s.subject.listing.insert(s.subject.listing.begin(), {small, gone});
+  const auto part = show(*s.store, ShowTarget::huggingface, s.subject, s.options);
+  REQUIRE(part);
+  CHECK(part->missing.files == 2);
+  CHECK(part->missing.bytes == 12);
+  const auto listed = boost::json::parse(read_file(tree)).at("files").as_object();
+  CHECK(listed.size() == 4);
+  CHECK(listed.at("README.md").as_object() ==
+        boost::json::object{{"size", 5}, {"blob_id", git_id("text\n").hex()}});
+  for (const char* large : {"b.safetensors", "sub/model.safetensors"}) {
+    CHECK(listed.at(large).as_object() ==
+          boost::json::object{{"size", 7},
+                              {"blob_id", git_id(pointer("weights")).hex()},
+                              {"lfs_sha256", sha("weights").hex()},
+                              {"lfs_size", 7}});
+  }
+  CHECK_FALSE(fs::exists(repo / ".no_exist"));
+  REQUIRE(hide(*s.store, part->link.id));
+  CHECK_FALSE(fs::exists(repo));
+
+  // One that the program made itself knows more than we do.
+  write_file(tree, "{\"format_version\":1}");
+  const auto beside = show(*s.store, ShowTarget::huggingface, s.subject, s.options);
+  REQUIRE(beside);
+  CHECK(beside->already_there == std::vector<std::string>{tree.string()});
+  CHECK(read_file(tree) == "{\"format_version\":1}");
+  CHECK(show(*s.store, ShowTarget::lmstudio, s.subject, s.options)->missing.any == false);
 }
 
 TEST_CASE("collect keeps what is shown elsewhere", "[store][show][gc]") {
