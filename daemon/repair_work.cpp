@@ -49,10 +49,18 @@ private:
 
 class RangeHost final : public fetch::DownloadHost {
 public:
-  explicit RangeHost(Job& job) : job_(job) {}
+  RangeHost(Job& job, store::ByteSpan range) : job_(job), range_(range) {}
+  /// Counts what no report came for.
+  void finish() { on_progress(0, range_.offset + range_.size); }
   bool cancelled() override { return job_.cancelled(); }
   void on_notice(const fetch::Notice& notice) override { job_.set_notice(notice.what); }
-  void on_progress(std::size_t, std::uint64_t) override {}
+  /// Bytes of the file so far; of those behind the range, which a read may bring along, none count.
+  void on_progress(std::size_t, std::uint64_t bytes) override {
+    const std::uint64_t done =
+        std::min(bytes > range_.offset ? bytes - range_.offset : 0, range_.size);
+    job_.progress().done += done - seen_;
+    seen_ = done;
+  }
   Result<void> on_file_done(std::size_t) override { return {}; }
   Result<ByteSink*> on_restart(std::size_t) override {
     return fail(Errc::unsupported, "repairing: the source does not give single ranges");
@@ -60,6 +68,8 @@ public:
 
 private:
   Job& job_;
+  store::ByteSpan range_;
+  std::uint64_t seen_ = 0;
 };
 
 struct Repaired {
@@ -150,27 +160,29 @@ private:
     }
     MODELD_ASSIGN(const auto space, services_.store.reserve_space(source.file.size));
     MODELD_ASSIGN(const auto patch, store::Patch::begin(services_.store, blob.digest, job_.id()));
+    fetch::HubOptions options = hub_options(services_);
+    options.max_ranges = 1; // in order from the offset on, so that the end can be chosen
+    options.max_parallel = 1;
+    MODELD_ASSIGN(auto client, fetch::HubClient::create(std::move(options)));
+    MODELD_ASSIGN(const auto token, hub_token(services_, job_.token()));
     job_.begin_phase("downloading", wrong);
     for (const store::ByteSpan& range : bad) {
-      MODELD_TRY(fetch_range(*patch, source, range));
-      job_.progress().done += range.size;
+      MODELD_TRY(fetch_range(client, token, *patch, source, range));
     }
     job_.begin_phase("verifying", source.file.size);
     MODELD_TRY(patch->commit());
     return Repaired{"ranges", wrong};
   }
 
-  Result<void> fetch_range(store::Patch& patch, const BlobSource& source, store::ByteSpan range) {
-    fetch::HubOptions options = hub_options(services_);
-    options.max_ranges = 1; // in order from the offset on, so that the end can be chosen
-    options.max_parallel = 1;
-    MODELD_ASSIGN(auto client, fetch::HubClient::create(std::move(options)));
+  Result<void> fetch_range(fetch::HubClient& client, const fetch::Token& token, store::Patch& patch,
+                           const BlobSource& source, store::ByteSpan range) {
     RangeSink sink(patch, range);
-    RangeHost host(job_);
+    RangeHost host(job_, range);
     const fetch::Download download{source.file, range.offset, {}, &sink};
-    auto done = client.download(source.repo, source.commit, {&download, 1}, job_.token(), host);
-    if (done || sink.full()) return {};
-    return done;
+    auto done = client.download(source.repo, source.commit, {&download, 1}, token, host);
+    if (!done && !sink.full()) return done;
+    host.finish();
+    return {};
   }
 
   Result<Repaired> fetch_whole(const DamagedBlob& blob, const BlobSource& source) {

@@ -140,3 +140,51 @@ TEST_CASE("the daemon's own token opens what its callers have none for, if its f
   CHECK(pulled.status == 0);
   CHECK(daemon.log().find(k_token) == std::string::npos);
 }
+
+TEST_CASE("repair uses the token chain of a pull, also for single ranges",
+          "[e2e][users][repair][rule-5]") {
+  TestHub hub;
+  std::string weights(9'000'000, '\0');
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    weights[i] = static_cast<char>(i * 2654435761U >> 13U);
+  }
+  hub.add_repo("org/private", {{"weights.bin", weights}, {"README.md", "text"}});
+  hub.change([](Repositories& repositories) {
+    repositories.find("org/private")->is_private = true;
+    repositories.add_token(k_token, {"org/private"});
+  });
+  const TempDir dir;
+  const auto file = dir / "token";
+  std::ofstream(file) << k_token << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  PrivateDaemon daemon(hub.endpoint(),
+                       "[store]\nmin_free = 0\nreserve_file = 0\n[hub]\ntoken_file = \"" +
+                           file.string() + "\"\n");
+  const auto damage = [&] {
+    const auto shown = daemon.ctl_json({"show", "org/private"});
+    std::string digest;
+    for (const auto& one : shown.at("files").as_array()) {
+      if (one.at("path").as_string() == "weights.bin") digest = one.at("sha256").as_string();
+    }
+    const auto blob = daemon.root() / "blobs/sha256" / digest.substr(0, 2) / digest;
+    std::filesystem::permissions(blob, std::filesystem::perms::owner_write,
+                                 std::filesystem::perm_options::add);
+    std::fstream out(blob, std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(5'000'000);
+    out << "damage";
+  };
+  REQUIRE(daemon.ctl({"pull", "org/private"}).status == 0);
+  damage();
+  const auto by_daemon = daemon.ctl_json({"repair", "org/private"});
+  CHECK(by_daemon.at("repaired").at(0).at("how").as_string() == "ranges");
+
+  std::filesystem::remove(file);
+  damage();
+  const Finished without = daemon.ctl({"repair", "org/private"});
+  CHECK(without.status != 0);
+  const auto by_caller = daemon.ctl({"--json", "repair", "org/private"}, {{"HF_TOKEN", k_token}});
+  CHECK(by_caller.status == 0);
+  CHECK_THAT(by_caller.out, Contains("\"ranges\""));
+  CHECK(daemon.ctl({"fsck", "--deep"}).status == 0);
+  CHECK(daemon.log().find(k_token) == std::string::npos);
+}
