@@ -81,6 +81,46 @@ Error explain_token(Error error, const Asked& asked, const Job& job) {
       "the token that was shown is not kept when the daemon restarts: ask again with it");
 }
 
+// What a request needs of a commit whose list is here.
+Result<std::vector<ListedFile>> needed_files(const Services& services, const Asked& asked,
+                                             const std::vector<ListedFile>& listing) {
+  if (asked.purpose.what == PullFor::itself) {
+    if (asked.patterns.all()) return listing;
+    return fetch::select_by_patterns(listing, asked.patterns.include, asked.patterns.exclude);
+  }
+  if (asked.purpose.what == PullFor::build) {
+    const bool mmproj = asked.purpose.part == ModelPart::projector;
+    MODELD_ASSIGN(const auto selection, parse_selection(asked.ref.selector, {{"mmproj", mmproj}}));
+    MODELD_ASSIGN(const auto choice, choose_files(listing, selection));
+    if (choice) return choice->parts;
+  }
+  return conversion_files(services.store, listing);
+}
+
+// Without the network it helps to know which files it would be for.
+Error explain_missing(Error error, const Services& services, const Asked& asked) {
+  constexpr std::size_t k_named = 8;
+  if (error.code != Errc::net_permanent && error.code != Errc::net_transient) return error;
+  const auto place = find_place(services.store, asked.ref);
+  if (!place || !*place) return error;
+  const auto here = services.store.find_snapshot((*place)->repo, (*place)->commit);
+  if (!here || !*here) return error;
+  const auto listing = (*here)->listing();
+  const auto needed = needed_files(services, asked, listing);
+  std::string names;
+  std::size_t missing = 0;
+  for (const ListedFile& file : needed ? *needed : listing) {
+    if ((*here)->find(file.path) != nullptr) continue;
+    if (++missing <= k_named) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", file.path);
+  }
+  if (missing == 0) return error;
+  if (missing > k_named) names += fmt::format(" and {} more", missing - k_named);
+  error.message +=
+      fmt::format("; {} of its files {} not here: {}", missing, missing == 1 ? "is" : "are", names);
+  error.details.emplace_back("missing", std::to_string(missing));
+  return error;
+}
+
 // One pull, step by step. Lives for one run on one thread.
 class Pull {
 public:
@@ -309,7 +349,8 @@ Result<boost::json::object> run_pull(Services& services, Job& job) {
   MODELD_ASSIGN(auto token, hub_token(services, job.token()));
   auto outcome = Pull(services, job, asked, std::move(client), std::move(token)).run();
   if (!outcome) {
-    return fail(explain_token(std::move(outcome).error(), asked, job)
+    auto error = explain_token(std::move(outcome).error(), asked, job);
+    return fail(explain_missing(std::move(error), services, asked)
                     .context(fmt::format("pulling '{}'", job.ref())));
   }
   return outcome;

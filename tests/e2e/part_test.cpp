@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <fstream>
 
 using namespace modeld::test;
 using Catch::Contains;
@@ -237,4 +238,30 @@ TEST_CASE("a file that the snapshot lacks is fetched when it is asked for", "[e2
   hub.forget_requests();
   CHECK(daemon.ctl({"get", std::string(k_repo) + ":images/logo.png"}).out == got.out);
   CHECK(hub.requests().empty());
+}
+
+TEST_CASE("E13 without network an incomplete snapshot says which files are missing",
+          "[e2e][part][E13]") {
+  TestHub hub;
+  hub.add_folder(k_repo, tiny_verse());
+  PrivateDaemon daemon(hub.endpoint());
+  REQUIRE(daemon.ctl({"pull", "--include", "*.json", k_repo}).status == 0);
+  const auto commit = daemon.ctl_json({"show", k_repo}).at("snapshot").at("commit").as_string();
+  daemon.stop();
+  std::ofstream(daemon.dir() / "modeld.toml", std::ios::app) << "[hub]\noffline = \"yes\"\n";
+  daemon.start();
+  const auto before = hub.requests().size();
+  const std::string pinned = std::string(k_repo) + "@" + std::string(commit);
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"get", std::string(k_repo) + ":Q8_0"}, {"get", pinned + ":Q8_0"}, {"pull", pinned}}) {
+    const Finished refused = daemon.ctl(arguments);
+    CHECK(refused.status == 7);
+    CHECK_THAT(refused.err, Contains("not here: ") && Contains("'tokenizer.model'") &&
+                                Contains(std::string("'") + k_first_shard + "'") &&
+                                Contains("offline mode is on"));
+  }
+  const Finished one = daemon.ctl({"get", pinned + ":README.md"});
+  CHECK_THAT(one.err, Contains("1 of its files is not here: 'README.md'"));
+  CHECK(daemon.ctl({"get", pinned + ":config.json"}).status == 0);
+  CHECK(hub.requests().size() == before);
 }
