@@ -68,7 +68,7 @@ public:
     variant_.added = store::now();
     variant_.build_ms = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started).count());
-    MODELD_TRY(services_.store.publish_variant(variant_));
+    MODELD_TRY(services_.store.publish_variant(variant_, job_.uid()));
     services_.metrics.bytes_built(blob.size);
     return variant_;
   }
@@ -91,7 +91,7 @@ private:
     expected.size = size;
     expected.what = variant_.file_name;
     expected.job = job_.id();
-    MODELD_ASSIGN(expected.space, services_.store.reserve_space(size));
+    MODELD_ASSIGN(expected.space, services_.store.reserve_space(size, job_.uid()));
     job_.begin_phase("converting", size);
     job_.progress().total = size;
     MODELD_ASSIGN(ingest_, services_.store.begin_ingest(std::move(expected)));

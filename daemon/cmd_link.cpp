@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/accounts.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/human_text.hpp"
 #include "daemon/program_place.hpp"
@@ -9,9 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
 #include <fmt/format.h>
-#include <pwd.h>
-
-#include <charconv>
 
 namespace modeld::daemon {
 namespace {
@@ -27,15 +25,6 @@ struct Options {
   bool allow_copy = false;
   bool no_symlinks = false;
 };
-
-Result<std::uint32_t> user_id(const std::string& text) {
-  std::uint32_t id = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size()) return id;
-  const passwd* user = ::getpwnam(text.c_str());
-  if (user != nullptr) return user->pw_uid;
-  return fail(Errc::invalid_argument, fmt::format("reading --for: there is no user '{}'", text));
-}
 
 std::string text_of(const boost::json::object& from, std::string_view name) {
   return json_string(from, name).value_or("");
@@ -57,7 +46,9 @@ Result<boost::json::object> body_of(const Options& options) {
   body["no_symlinks"] = options.no_symlinks;
   if (!options.form.empty()) body["form"] = options.form;
   if (!options.reader.empty()) {
-    MODELD_ASSIGN(body["reader"], user_id(options.reader));
+    auto reader = user_id(options.reader);
+    if (!reader) return fail(std::move(reader).error().context("reading --for"));
+    body["reader"] = *reader;
   }
   return body;
 }

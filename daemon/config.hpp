@@ -23,6 +23,8 @@ struct Config {
     std::uint64_t min_free = 256U << 20;
     std::uint64_t reserve_file = 64U << 20;
     std::uint64_t max_bytes = 0;
+    std::uint64_t user_quota = 0;
+    std::string user_quotas;
     std::uint64_t high_water = 0;
     std::uint64_t low_water = 0;
     std::string shared_roots;

@@ -14,6 +14,7 @@
 #include "daemon/services.hpp"
 #include "daemon/store_records.hpp"
 #include "daemon/upkeep.hpp"
+#include "daemon/user_quotas.hpp"
 #include "daemon/variant_work.hpp"
 #include "daemon/version_text.hpp"
 #include "schema/version.hpp"
@@ -78,6 +79,7 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
   options.min_free = config.min_free;
   options.reserve_file = config.reserve_file;
   options.max_bytes = config.max_bytes;
+  MODELD_ASSIGN(options.user_quotas, read_user_quotas(config.user_quota, config.user_quotas));
   options.shared_patience = config.shared_patience;
   options.blob_mode = static_cast<std::uint32_t>(config.blob_mode);
   options.folder_mode = static_cast<std::uint32_t>(config.folder_mode);

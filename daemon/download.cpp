@@ -185,7 +185,8 @@ Result<std::vector<SnapshotFile>> download_files(DownloadContext& context, const
   }
   MODELD_TRY(find_present(context, wanted, holds));
   const std::uint64_t total = missing_bytes(wanted);
-  MODELD_ASSIGN(const auto space, context.store.reserve_space(total));
+  MODELD_ASSIGN(const auto space, context.store.reserve_space(total, context.job.uid()));
+  context.space.push_back(space);
   context.job.begin_phase("downloading", total);
   const std::string what = fmt::format("{}@{}", repo.text, commit.hex());
   while (missing_bytes(wanted) > 0 ||
@@ -200,7 +201,7 @@ Result<std::vector<SnapshotFile>> download_files(DownloadContext& context, const
     }
     MODELD_ASSIGN(const std::uint64_t found, find_present(context, wanted, holds));
     context.job.progress().done += found;
-    space->use(found);
+    space->forgo(found);
   }
   std::vector<SnapshotFile> out;
   std::vector<Sha256Digest> digests;

@@ -7,6 +7,7 @@
 #include "schema/snapshot.hpp"
 #include "store/store.hpp"
 
+#include <memory>
 #include <vector>
 
 namespace modeld::daemon {
@@ -18,6 +19,8 @@ struct DownloadContext {
   Metrics& metrics;
   Job& job;
   const fetch::Token& token; ///< the caller's, or the daemon's own
+  /// What was reserved: to be kept until what came is charged to the job's user.
+  std::vector<std::shared_ptr<store::SpaceReservation>> space = {};
 };
 
 /// Brings every listed file of a commit into the store: what is there is kept, what another job is

@@ -5,6 +5,7 @@
 #include "daemon/request_body.hpp"
 #include "daemon/selection.hpp"
 #include "daemon/services.hpp"
+#include "daemon/user_quotas.hpp"
 #include "store/collect.hpp"
 #include "store/remove.hpp"
 
@@ -57,6 +58,7 @@ Result<Response> pull(Services& services, const Request& request) {
       return Response::json({{"snapshot", view.to_json()}});
     }
   }
+  MODELD_TRY(check_quota(services.store, ref, request.peer.uid));
   JobRequest asked =
       pull_request(ref, {PullFor::itself}, patterns, request.peer.uid, std::move(token));
   asked.limit_rate = limit_rate;

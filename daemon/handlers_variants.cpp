@@ -2,6 +2,7 @@
 #include "daemon/catalog.hpp"
 #include "daemon/request_body.hpp"
 #include "daemon/services.hpp"
+#include "daemon/user_quotas.hpp"
 #include "daemon/variant_work.hpp"
 #include "store/quarantine.hpp"
 
@@ -54,6 +55,7 @@ Result<Response> build(Services& services, const Request& request) {
                         std::get<std::string>(response.body));
     return response;
   }
+  MODELD_TRY(check_quota(services.store, ref, request.peer.uid));
   MODELD_ASSIGN(auto token, request_token(request));
   MODELD_ASSIGN(const auto job, services.jobs.submit(variant_request(
                                     ref, overrides, request.peer.uid, std::move(token))));

@@ -21,7 +21,8 @@ object adopted_json(const store::Adopted& adopted) {
 
 Result<store::Adopted> import_one_bundle(Services& services, Job& job,
                                          const std::filesystem::path& path) {
-  MODELD_ASSIGN(const auto content, store::import_bundle(services.store, path, &job.progress()));
+  MODELD_ASSIGN(const auto content,
+                store::import_bundle(services.store, path, &job.progress(), job.uid()));
   store::Adopted adopted;
   adopted.where = path.string();
   adopted.repo = content.snapshot.repo;
@@ -74,6 +75,7 @@ Result<ImportRequest> ImportRequest::from_json(const object& body) {
 
 Result<object> run_import(Services& services, Job& job) {
   MODELD_ASSIGN(ImportRequest request, ImportRequest::from_json(job.detail()));
+  request.options.payer = job.uid();
   job.begin_phase("importing");
   std::error_code ec;
   const bool folder = std::filesystem::is_directory(request.path, ec);

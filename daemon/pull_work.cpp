@@ -205,7 +205,7 @@ private:
     MODELD_TRY(check_snapshot(services_, job_, snapshot));
     if (job_.cancelled()) return fail(Errc::cancelled, "pulling: cancelled");
     job_.begin_phase("publishing");
-    MODELD_TRY(services_.store.publish_snapshot(snapshot));
+    MODELD_TRY(services_.store.publish_snapshot(snapshot, job_.uid()));
     MODELD_TRY(record(snapshot));
     return finish(snapshot);
   }
@@ -227,7 +227,7 @@ private:
     job_.begin_phase("publishing");
     // The first one last: where it is there, all parts are.
     for (auto variant = kept.rbegin(); variant != kept.rend(); ++variant) {
-      MODELD_TRY(services_.store.publish_variant(*variant));
+      MODELD_TRY(services_.store.publish_variant(*variant, job_.uid()));
     }
     MODELD_TRY(record(chosen));
     return with_report({{"variant", variant_view(services_.store, kept.front()).to_json()}});

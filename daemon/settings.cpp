@@ -28,6 +28,14 @@ constexpr std::array k_settings{
             "Size of a file that is given up when the disk is full, so that collection can run."},
     Setting{"store.max_bytes", Kind::bytes, MEMBER(store.max_bytes), 0, 1024 * k_tib, "",
             "What all files together may take; 0 for as much as the disk holds."},
+    Setting{
+        "store.user_quota", Kind::bytes, MEMBER(store.user_quota), 0, 1024 * k_tib, "",
+        "What the files of one user may take, root's and the daemon's own too; 0 for no limit. A "
+        "file counts for the user whose request brought it, once, for as long as a model has "
+        "it; who asks for what is here pays nothing."},
+    Setting{"store.user_quotas", Kind::text, MEMBER(store.user_quotas), 0, 0, "",
+            "Other quotas for single users, by name or user id, with spaces between: "
+            "alice=50GiB 1002=0."},
     Setting{"store.high_water", Kind::bytes, MEMBER(store.high_water), 0, 1024 * k_tib, "",
             "Once all files take more than this, a collection starts by itself; 0 for never."},
     Setting{"store.low_water", Kind::bytes, MEMBER(store.low_water), 0, 1024 * k_tib, "",

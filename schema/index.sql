@@ -1,6 +1,6 @@
 -- The index of a store: what the manifests under snapshots/, variants/, pins/ and links/ say, in a form that
--- answers in microseconds. It holds nothing that those files could not rebuild, except jobs, leases
--- and times of use. user_version 3. Every statement that uses it is in store/index*.cpp.
+-- answers in microseconds. It holds nothing that those files could not rebuild, except jobs, leases,
+-- times of use and who pays. user_version 4. Every statement that uses it is in store/index*.cpp.
 -- Digests and git ids are raw bytes; times are seconds since 1970, mtime_ns nanoseconds.
 
 CREATE TABLE written_by (version TEXT NOT NULL);
@@ -94,6 +94,22 @@ CREATE TABLE variant_sources (
   digest BLOB NOT NULL CHECK (length(digest) = 32),
   PRIMARY KEY (key, path)
 ) WITHOUT ROWID;
+
+-- Who pays for a blob that a snapshot or a variant names: the user whose request named it first.
+-- Without a row it is free: it was here before there were quotas, or came in by itself.
+CREATE TABLE charges (
+  digest BLOB PRIMARY KEY REFERENCES blobs ON DELETE CASCADE,
+  uid INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX charges_by_uid ON charges (uid);
+CREATE TRIGGER uncharge_file AFTER DELETE ON snapshot_files
+WHEN NOT EXISTS (SELECT 1 FROM snapshot_files WHERE digest = OLD.digest)
+  AND NOT EXISTS (SELECT 1 FROM variants WHERE result = OLD.digest)
+BEGIN DELETE FROM charges WHERE digest = OLD.digest; END;
+CREATE TRIGGER uncharge_variant AFTER DELETE ON variants
+WHEN NOT EXISTS (SELECT 1 FROM snapshot_files WHERE digest = OLD.result)
+  AND NOT EXISTS (SELECT 1 FROM variants WHERE result = OLD.result)
+BEGIN DELETE FROM charges WHERE digest = OLD.result; END;
 
 CREATE TABLE pins (
   name TEXT PRIMARY KEY,

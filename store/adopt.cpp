@@ -235,9 +235,11 @@ private:
     if (complete && !files.empty()) {
       adopted.listed = true;
       if (!options_.dry_run) {
-        MODELD_TRY(store_.publish_snapshot({repo, adopted.commit, std::move(files)}));
+        MODELD_TRY(
+            store_.publish_snapshot({repo, adopted.commit, std::move(files)}, options_.payer));
       }
     }
+    files_.forget_space(); // it is charged now, or named by nothing
     found_.push_back(std::move(adopted));
     return {};
   }

@@ -29,7 +29,8 @@ struct AdoptOptions {
   /// Hugging Face caches do not always say which files a commit has. Off: what is there is kept for
   /// a later pull, and listed only where the cache itself proves that it is all.
   bool assume_complete = false;
-  RepoId repo; ///< of a plain folder; "local/<folder>" where empty
+  RepoId repo;                             ///< of a plain folder; "local/<folder>" where empty
+  std::optional<std::uint32_t> payer = {}; ///< whose quota it counts for
 };
 
 /// One model that was found.

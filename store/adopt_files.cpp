@@ -91,7 +91,8 @@ Result<BlobInfo> AdoptFiles::bring_in(const SourceFile& source, const BlobInfo& 
     if (sys != EXDEV && sys != EPERM && sys != EMLINK) return linked;
   }
   const auto before = store_.usage();
-  MODELD_ASSIGN(expected.space, store_.reserve_space(known.size));
+  MODELD_ASSIGN(expected.space, store_.reserve_space(known.size, options_.payer));
+  space_.push_back(expected.space);
   MODELD_ASSIGN(const auto blob, store_.ingest_file(source.where, std::move(expected)));
   const auto after = store_.usage();
   // Shared blocks show as no loss of free space.

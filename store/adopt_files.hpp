@@ -4,6 +4,7 @@
 #include "store/adopt.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ public:
   /// digest_mismatch where the bytes are not those that the name claims.
   Result<SnapshotFile> take(const SourceFile& source, Adopted& adopted,
                             std::vector<BlobHold>& holds);
+  /// What was reserved for the files taken so far is charged to somebody, or never will be.
+  void forget_space() { space_.clear(); }
 
 private:
   Result<BlobInfo> bring_in(const SourceFile& source, const BlobInfo& known, Adopted& adopted);
@@ -31,6 +34,7 @@ private:
   Store& store_;
   const AdoptOptions& options_;
   Progress* progress_;
+  std::vector<std::shared_ptr<SpaceReservation>> space_;
 };
 
 } // namespace modeld::store

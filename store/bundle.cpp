@@ -75,8 +75,8 @@ std::vector<Member> members_of(const BundleContent& content) {
 
 class Import {
 public:
-  Import(Store& store, TarReader& tar, Progress* progress)
-      : store_(store), tar_(tar), progress_(progress) {}
+  Import(Store& store, TarReader& tar, std::optional<std::uint32_t> payer, Progress* progress)
+      : store_(store), tar_(tar), payer_(payer), progress_(progress) {}
 
   Result<BundleContent> run() {
     MODELD_TRY(expect(k_sums));
@@ -92,9 +92,9 @@ public:
       return fail(Errc::malformed,
                   fmt::format("importing a bundle: '{}' is missing", wanted_.begin()->first));
     }
-    MODELD_TRY(store_.publish_snapshot(content_.snapshot));
+    MODELD_TRY(store_.publish_snapshot(content_.snapshot, payer_));
     for (const Variant& variant : content_.variants) {
-      MODELD_TRY(store_.publish_variant(variant));
+      MODELD_TRY(store_.publish_variant(variant, payer_));
     }
     MODELD_TRY(record_revisions());
     return content_;
@@ -166,7 +166,8 @@ private:
     expected.size = size;
     expected.sha256 = sha256;
     expected.what = entry.path;
-    MODELD_ASSIGN(expected.space, store_.reserve_space(size));
+    MODELD_ASSIGN(expected.space, store_.reserve_space(size, payer_));
+    space_.push_back(expected.space);
     MODELD_ASSIGN(auto ingest, store_.begin_ingest(std::move(expected)));
     MODELD_TRY(tar_.copy_to(*ingest));
     MODELD_TRY(ingest->commit());
@@ -175,11 +176,13 @@ private:
 
   Store& store_;
   TarReader& tar_;
+  std::optional<std::uint32_t> payer_;
   Progress* progress_;
   BundleContent content_;
   std::string sums_;
   std::map<std::string, std::pair<Sha256Digest, std::uint64_t>> wanted_;
   std::vector<BlobHold> holds_;
+  std::vector<std::shared_ptr<SpaceReservation>> space_; ///< until it is charged
 };
 
 } // namespace
@@ -310,13 +313,13 @@ Result<void> export_bundle(Store& store, const BundleContent& content, ByteSink&
 
 Result<BundleContent> import_bundle(Store& store,
                                     const std::function<Result<void>(std::span<std::byte>)>& read,
-                                    Progress* progress) {
+                                    Progress* progress, std::optional<std::uint32_t> payer) {
   TarReader tar(read);
-  return Import(store, tar, progress).run();
+  return Import(store, tar, payer, progress).run();
 }
 
 Result<BundleContent> import_bundle(Store& store, const std::filesystem::path& path,
-                                    Progress* progress) {
+                                    Progress* progress, std::optional<std::uint32_t> payer) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string doing = fmt::format("importing bundle '{}'", path.string());
   if (!file) return fail(from_errno(errno, doing));
@@ -332,7 +335,7 @@ Result<BundleContent> import_bundle(Store& store, const std::filesystem::path& p
         }
         return {};
       },
-      progress);
+      progress, payer);
   if (!content) return fail(std::move(content).error().context(doing));
   return content;
 }

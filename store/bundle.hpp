@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,11 +51,11 @@ std::uint64_t bundle_bytes(const BundleContent& content);
 
 /// Reads a bundle: every file is proved by the digest of its manifest while it is stored, and
 /// nothing is listed before all of them are. Names that mean another commit here stay as they are.
-/// Needs no network. `read` fills the span or fails.
+/// Needs no network. `read` fills the span or fails. payer: whose quota it counts for.
 Result<BundleContent> import_bundle(Store& store,
                                     const std::function<Result<void>(std::span<std::byte>)>& read,
-                                    Progress* progress);
+                                    Progress* progress, std::optional<std::uint32_t> payer = {});
 Result<BundleContent> import_bundle(Store& store, const std::filesystem::path& file,
-                                    Progress* progress);
+                                    Progress* progress, std::optional<std::uint32_t> payer = {});
 
 } // namespace modeld::store

@@ -44,7 +44,7 @@ struct LeaseRow {
   std::string boot_id;
 };
 
-/// Every statement of the index, over one connection (index.cpp, index_work.cpp). One thread at a
+/// Every statement of the index, over one connection (index*.cpp). One thread at a
 /// time. Files are not touched here; the callers keep the order of writes.
 class Index {
 public:
@@ -79,6 +79,12 @@ public:
   Result<std::vector<Sha256Digest>> list_damaged();
   Result<void> record_use(const Sha256Digest& digest, UnixTime when);
   Result<std::vector<std::pair<Sha256Digest, UnixTime>>> list_uses();
+
+  // ---- who pays: index_charges.cpp
+  /// Charges what no snapshot and no variant names yet; to be called before it is named.
+  Result<void> charge(const Sha256Digest& digest, std::uint32_t uid);
+  Result<std::uint64_t> charged_to(std::uint32_t uid);                         ///< bytes
+  Result<std::vector<std::pair<std::uint32_t, std::uint64_t>>> list_charges(); ///< by user id
 
   // ---- snapshots
   Result<void> put_snapshot(const Snapshot& snapshot, UnixTime added);

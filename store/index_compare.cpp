@@ -97,6 +97,8 @@ Result<void> Index::copy_work_to(const std::filesystem::path& other) {
       "(SELECT digest FROM other.blobs);"
       "INSERT INTO other.uses SELECT * FROM main.uses WHERE digest IN "
       "(SELECT digest FROM other.blobs);"
+      "INSERT INTO other.charges SELECT * FROM main.charges WHERE digest IN "
+      "(SELECT digest FROM other.blobs);"
       "UPDATE other.snapshots SET used = coalesce((SELECT used FROM main.snapshots m WHERE "
       "m.repo = other.snapshots.repo AND m.commit_id = other.snapshots.commit_id), 0);"
       "COMMIT");

@@ -216,6 +216,9 @@ Result<void> publish(const std::vector<Ingest::State*>& all) {
     MODELD_TRY(txn.commit());
   }
   for (const Ingest::State* one : all) {
+    if (one->expected.space != nullptr) one->expected.space->store(one->offset);
+  }
+  for (const Ingest::State* one : all) {
     if (one->replaced) MODELD_TRY(one->mend_views());
   }
   return {};

@@ -10,7 +10,7 @@ namespace modeld::store {
 
 /// Schema version that this program writes: PRAGMA user_version, raised by one for each file under
 /// schema/migrations/ (NNNN_name.sql, NNNN the version that it leads to).
-inline constexpr int k_index_version = 3;
+inline constexpr int k_index_version = 4;
 
 /// Brings an index to our version in one transaction: a new one by index.sql, an older one by the
 /// migrations in between, a current one not at all. unsupported for a newer one, with the version

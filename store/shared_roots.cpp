@@ -177,11 +177,23 @@ std::optional<fs::path> SharedRoots::find_path(const std::string& relative) cons
   });
 }
 
+std::vector<SharedStatus> SharedRoots::status() const {
+  std::vector<SharedStatus> all;
+  for (const auto& entry : roots_) {
+    const Visit visit(*entry, patience_);
+    const auto* root = visit.root();
+    all.push_back(
+        {entry->path, root != nullptr, root == nullptr ? 0 : root->list_snapshots().size()});
+  }
+  return all;
+}
+
 std::vector<SharedStatus> Store::shared_status() const {
   return state_->shared->status();
 }
 
-Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests) {
+Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests,
+                      std::optional<std::uint32_t> payer) {
   Store::State& s = store.internals();
   if (s.shared->empty()) return {};
   for (const Sha256Digest& digest : digests) {
@@ -196,7 +208,7 @@ Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests) {
     expected.size = place->size;
     expected.sha256 = digest;
     expected.what = place->path.string();
-    MODELD_ASSIGN(expected.space, store.reserve_space(place->size));
+    MODELD_ASSIGN(expected.space, store.reserve_space(place->size, payer));
     MODELD_TRY(store.ingest_file(place->path, std::move(expected)));
   }
   return {};

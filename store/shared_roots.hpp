@@ -74,6 +74,7 @@ private:
 };
 
 /// Copies into our own store (sharing blocks where that works) what only a shared root has.
-Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests);
+Result<void> bring_in(Store& store, const std::vector<Sha256Digest>& digests,
+                      std::optional<std::uint32_t> payer = {});
 
 } // namespace modeld::store

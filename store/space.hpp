@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "schema/guarded.hpp"
 #include "schema/result.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 
 namespace modeld::store {
 
@@ -15,27 +18,58 @@ struct Usage {
   std::uint64_t reserved = 0; ///< promised to running work
 };
 
-/// Sum of what running work was promised and has not written yet. Shared by all reservations.
-struct SpaceLedger {
-  std::atomic<std::uint64_t> reserved{0};
+/// What each user's files may take, in bytes; 0 for no limit.
+struct UserQuotas {
+  std::uint64_t each = 0;
+  std::map<std::uint32_t, std::uint64_t> exceptions; ///< by user id
+
+  std::uint64_t of(std::uint32_t uid) const;
+  bool any() const { return each != 0 || !exceptions.empty(); }
 };
 
-/// A promise that so many bytes can still be written. Given back by the destructor; shrinks by what
-/// is used, since statvfs then sees those bytes itself. Any thread.
+/// What one user's files take. A file is charged to the user whose request listed it first, once,
+/// however many models share it, for as long as any model has it.
+struct UserUsage {
+  std::uint32_t uid = 0;
+  std::uint64_t used = 0;     ///< bytes
+  std::uint64_t reserved = 0; ///< asked for by running work, not charged yet
+  std::uint64_t quota = 0;    ///< 0: none
+
+  bool operator==(const UserUsage&) const = default;
+};
+
+/// Sums over all running work. Shared by all reservations.
+struct SpaceLedger {
+  std::atomic<std::uint64_t> reserved{0};                ///< promised, and not written yet
+  std::atomic<std::uint64_t> unstored{0};                ///< promised, and not in a blob's row yet
+  Guarded<std::map<std::uint32_t, std::uint64_t>> asked; ///< by those who pay
+};
+
+/// A promise that so many bytes can still be written, and will be within the quotas. Given back by
+/// the destructor: whoever publishes keeps it until then. Any thread.
 class SpaceReservation {
 public:
-  SpaceReservation(std::shared_ptr<SpaceLedger> ledger, std::uint64_t bytes);
+  /// payer: whose quota it counts for.
+  SpaceReservation(std::shared_ptr<SpaceLedger> ledger, std::uint64_t bytes,
+                   std::optional<std::uint32_t> payer = {});
   ~SpaceReservation();
   SpaceReservation(const SpaceReservation&) = delete;
   SpaceReservation& operator=(const SpaceReservation&) = delete;
 
   std::uint64_t left() const { return left_.load(); }
-  /// These bytes are on the disk now, or will not be needed.
+  /// These bytes are on the disk now: statvfs sees them itself.
   void use(std::uint64_t bytes);
+  /// These are blobs now.
+  void store(std::uint64_t bytes);
+  /// These will not be needed: somebody else brought them.
+  void forgo(std::uint64_t bytes);
 
 private:
   std::shared_ptr<SpaceLedger> ledger_;
+  std::optional<std::uint32_t> payer_;
   std::atomic<std::uint64_t> left_;
+  std::atomic<std::uint64_t> unstored_;
+  std::atomic<std::uint64_t> asked_;
 };
 
 } // namespace modeld::store

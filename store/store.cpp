@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
@@ -402,68 +401,8 @@ Result<void> Store::flush_uses() {
   return txn.commit();
 }
 
-// ---- space
-
-Result<Usage> Store::usage() const {
-  struct statvfs info {};
-  if (fstatvfs(state_->disk.fd(), &info) != 0) {
-    return fail(from_errno(errno, fmt::format("looking at '{}'", root().string())));
-  }
-  return Usage{info.f_blocks * info.f_frsize, info.f_bavail * info.f_frsize,
-               state_->ledger->reserved.load()};
-}
-
-Result<std::uint64_t> Store::stored_bytes() const {
-  auto index = state_->reader.lock();
-  return index->blob_bytes();
-}
-
 void Store::refill_reserve() {
   fill_reserve(state_->disk, state_->options.reserve_file);
-}
-
-namespace {
-
-tl::unexpected<Error> no_space(const Store& store, std::string_view why, std::uint64_t needed,
-                               std::uint64_t free, std::uint64_t reserved) {
-  Error error{
-      Errc::no_space,
-      fmt::format("reserving space in '{}': {} bytes needed, {} {}, of which {} are promised "
-                  "to other work",
-                  store.root().string(), needed, free, why, reserved),
-      "free some with modelctl gc, or remove what is not needed",
-      {{"needed", std::to_string(needed)},
-       {"free", std::to_string(free)},
-       {"reserved", std::to_string(reserved)}},
-      0};
-  return fail(std::move(error));
-}
-
-} // namespace
-
-Result<std::shared_ptr<SpaceReservation>> Store::reserve_space(std::uint64_t bytes) {
-  MODELD_ASSIGN(const auto found, usage());
-  // Taken first and given back on refusal, so that two callers cannot both have the last bytes.
-  const std::uint64_t before = state_->ledger->reserved.fetch_add(bytes);
-  auto reservation = std::make_shared<SpaceReservation>(state_->ledger, bytes);
-  const std::uint64_t kept = state_->options.min_free;
-  const std::uint64_t usable = found.free > kept ? found.free - kept : 0;
-  if (before > usable || bytes > usable - before) {
-    return no_space(*this, fmt::format("free above the {} that are kept free", kept), bytes, usable,
-                    before);
-  }
-  if (state_->options.max_bytes == 0) return reservation;
-  std::uint64_t stored = 0;
-  {
-    auto index = state_->reader.lock();
-    MODELD_ASSIGN(stored, index->blob_bytes());
-  }
-  const std::uint64_t quota = state_->options.max_bytes;
-  const std::uint64_t left = quota > stored ? quota - stored : 0;
-  if (before > left || bytes > left - before) {
-    return no_space(*this, fmt::format("left of the store's {}", quota), bytes, left, before);
-  }
-  return reservation;
 }
 
 } // namespace modeld::store

@@ -29,6 +29,7 @@ struct StoreOptions {
   std::uint64_t min_free = 256U << 20;    ///< bytes that reservations leave free
   std::uint64_t reserve_file = 64U << 20; ///< size of `reserve`; 0 for none
   std::uint64_t max_bytes = 0;            ///< of all blobs together; 0: as much as the disk holds
+  UserQuotas user_quotas;
   std::uint32_t blob_mode = 0444;
   std::uint32_t folder_mode = 0755; ///< whatever the umask is; an inherited group bit stays
   bool rebuild_index = false;       ///< make a new index out of the manifests first
@@ -92,8 +93,15 @@ public:
   Result<void> flush_uses();
 
   // ---- space
-  /// no_space with `needed`, `free`, `reserved` (bytes) in the details.
-  Result<std::shared_ptr<SpaceReservation>> reserve_space(std::uint64_t bytes);
+  /// no_space with `needed`, `free`, `reserved` (bytes) in the details; where it is the payer's
+  /// quota that is too small, with `needed`, `quota`, `used`, `reserved` and `user`.
+  Result<std::shared_ptr<SpaceReservation>> reserve_space(std::uint64_t bytes,
+                                                          std::optional<std::uint32_t> payer = {});
+  /// The same refusal where nothing is left of a user's quota, before it is known what is needed.
+  Result<void> check_quota(std::uint32_t uid) const;
+  std::uint64_t quota_of(std::uint32_t uid) const; ///< 0: none
+  /// Of everybody who is charged, asks or has a quota by name; by user id.
+  Result<std::vector<UserUsage>> user_usage() const;
   Result<Usage> usage() const;
   Result<std::uint64_t> stored_bytes() const; ///< of all blobs
   void refill_reserve();                      ///< after a collection that needed it
@@ -102,8 +110,9 @@ public:
   // ---- snapshots
   /// All blobs of its files must be there (not_found names the first that is not). Manifest, view
   /// folder, row. Publishing what is already there is fine; files that were absent join those that
-  /// are here. conflict where the commit is here with another list.
-  Result<void> publish_snapshot(const Snapshot& snapshot);
+  /// are here. conflict where the commit is here with another list. payer: who is charged for files
+  /// that nothing named before (UserUsage).
+  Result<void> publish_snapshot(const Snapshot& snapshot, std::optional<std::uint32_t> payer = {});
   Result<std::optional<Snapshot>> find_snapshot(const RepoId& repo, const GitOid& commit) const;
   Result<std::vector<SnapshotInfo>> list_snapshots() const;
   Result<std::optional<SnapshotInfo>> snapshot_info(const RepoId& repo, const GitOid& commit) const;
@@ -129,7 +138,7 @@ public:
 
   // ---- variants
   /// The result blob must be there. Manifest, link in the view, row.
-  Result<void> publish_variant(const Variant& variant);
+  Result<void> publish_variant(const Variant& variant, std::optional<std::uint32_t> payer = {});
   Result<std::optional<Variant>> find_variant(const Sha256Digest& key) const;
   /// By what was asked, for the current converter version: one look-up.
   Result<std::optional<Variant>> find_variant(const RepoId& repo, const GitOid& commit,

@@ -93,7 +93,7 @@ tl::unexpected<Error> no_such_snapshot(const RepoId& repo, const GitOid& commit)
 
 } // namespace
 
-Result<void> Store::publish_snapshot(const Snapshot& given) {
+Result<void> Store::publish_snapshot(const Snapshot& given, std::optional<std::uint32_t> payer) {
   MODELD_TRY(check_files(given));
   State& s = *state_;
   const Changed changed(s);
@@ -102,7 +102,7 @@ Result<void> Store::publish_snapshot(const Snapshot& given) {
     digests.push_back(file.sha256);
   }
   const BlobHold held = hold(digests);
-  MODELD_TRY(bring_in(*this, digests));
+  MODELD_TRY(bring_in(*this, digests, payer));
   const std::lock_guard manifests(s.manifests);
   std::vector<Variant> variants;
   std::optional<Snapshot> there;
@@ -129,6 +129,11 @@ Result<void> Store::publish_snapshot(const Snapshot& given) {
   if (there == snapshot) return {}; // the view had to be mended only
   auto index = s.writer.lock();
   MODELD_ASSIGN(auto txn, index->begin());
+  if (payer) {
+    for (const SnapshotFile& file : snapshot.files) {
+      MODELD_TRY(index->charge(file.sha256, *payer));
+    }
+  }
   if (there) {
     MODELD_TRY(index->extend_snapshot(snapshot));
   } else {

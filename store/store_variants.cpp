@@ -32,7 +32,7 @@ Result<void> check_result(Index& index, const Variant& variant) {
 
 } // namespace
 
-Result<void> Store::publish_variant(const Variant& variant) {
+Result<void> Store::publish_variant(const Variant& variant, std::optional<std::uint32_t> payer) {
   State& s = *state_;
   const Changed changed(s);
   MODELD_TRY(check_repo_path(variant.file_name));
@@ -55,6 +55,7 @@ Result<void> Store::publish_variant(const Variant& variant) {
   MODELD_TRY(link_variant(s.disk, variant, s.temporary("link")));
   auto index = s.writer.lock();
   MODELD_ASSIGN(auto txn, index->begin());
+  if (payer) MODELD_TRY(index->charge(variant.result, *payer));
   MODELD_TRY(index->put_variant(variant));
   return txn.commit();
 }
