@@ -31,11 +31,13 @@ struct Config {
     Milliseconds shared_patience{5'000};
     std::uint64_t blob_mode = 0444;
     std::uint64_t folder_mode = 0755;
+    std::string group;
   } store;
 
   struct Server {
     std::string socket;
     std::uint64_t socket_mode = 0666;
+    std::string socket_group;
     std::uint64_t max_connections = 1024;
     std::uint64_t max_streams = 256;
     std::uint64_t max_header = 16U << 10;

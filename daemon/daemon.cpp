@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.hpp"
 
+#include "daemon/accounts.hpp"
 #include "daemon/care_work.hpp"
 #include "daemon/import_work.hpp"
 #include "daemon/link_work.hpp"
@@ -83,6 +84,11 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
   options.shared_patience = config.shared_patience;
   options.blob_mode = static_cast<std::uint32_t>(config.blob_mode);
   options.folder_mode = static_cast<std::uint32_t>(config.folder_mode);
+  if (!config.group.empty()) {
+    auto group = group_id(config.group);
+    if (!group) return fail(std::move(group).error().context("reading 'store.group'"));
+    options.group = *group;
+  }
   options.rebuild_index = repair.rebuild_index;
   options.restore_marker = repair.restore_marker;
   std::istringstream roots(config.shared_roots);
@@ -90,6 +96,16 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
     if (!root.empty()) options.shared_roots.emplace_back(root);
   }
   return store::Store::open(config.root, options);
+}
+
+Result<ListeningSocket> open_socket(const Config::Server& config) {
+  std::optional<gid_t> group;
+  if (!config.socket_group.empty()) {
+    auto id = group_id(config.socket_group);
+    if (!id) return fail(std::move(id).error().context("reading 'server.socket_group'"));
+    group = *id;
+  }
+  return ListeningSocket::open(config.socket, static_cast<unsigned>(config.socket_mode), group);
 }
 
 Result<void> start_mirror(Server& server, const std::string& address) {
@@ -123,9 +139,7 @@ Result<void> run_daemon(const Config& config, const StoreRepair& repair) {
   set_log_level(config.log.level);
   const sigset_t signals = block_signals();
   // The socket first: clients that come while the store opens wait instead of failing.
-  MODELD_ASSIGN(auto socket,
-                ListeningSocket::open(config.server.socket,
-                                      static_cast<unsigned>(config.server.socket_mode)));
+  MODELD_ASSIGN(auto socket, open_socket(config.server));
   MODELD_ASSIGN(const auto store, open_store(config.store, repair));
   for (const std::string& sentence : store->mended()) {
     log_warning("opening store '{}': {}", config.store.root, sentence);

@@ -75,9 +75,10 @@ Result<Descriptor> lock_folder(const std::filesystem::path& folder) {
 
 } // namespace
 
-Result<ListeningSocket> ListeningSocket::open(const std::string& path, unsigned mode) {
+Result<ListeningSocket> ListeningSocket::open(const std::string& path, unsigned mode,
+                                              std::optional<gid_t> group) {
   const int given = sd_listen_fds(1);
-  if (given == 0) return bind_new(path, mode);
+  if (given == 0) return bind_new(path, mode, group);
   ListeningSocket socket;
   socket.socket_ = Descriptor(SD_LISTEN_FDS_START);
   socket.path_ = path;
@@ -91,7 +92,8 @@ Result<ListeningSocket> ListeningSocket::open(const std::string& path, unsigned 
   return socket;
 }
 
-Result<ListeningSocket> ListeningSocket::bind_new(const std::string& path, unsigned mode) {
+Result<ListeningSocket> ListeningSocket::bind_new(const std::string& path, unsigned mode,
+                                                  std::optional<gid_t> group) {
   MODELD_ASSIGN(const auto address, address_of(path));
   std::error_code ec;
   const auto folder = std::filesystem::absolute(path).parent_path();
@@ -114,6 +116,10 @@ Result<ListeningSocket> ListeningSocket::bind_new(const std::string& path, unsig
     socket.device_ = status.st_dev;
     socket.inode_ = status.st_ino;
     socket.owns_name_ = true;
+  }
+  if (group && ::lchown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+    return fail(from_errno(errno, fmt::format("giving the socket '{}' to group {}", path, *group))
+                    .with_hint("the daemon's user must be a member (server.socket_group)"));
   }
   if (::listen(socket.get(), SOMAXCONN) != 0 || ::chmod(path.c_str(), mode) != 0) {
     return fail(from_errno(errno, fmt::format("listening at '{}'", path)));

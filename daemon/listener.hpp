@@ -4,6 +4,7 @@
 #include "daemon/http.hpp"
 #include "schema/result.hpp"
 
+#include <optional>
 #include <string>
 
 namespace modeld::daemon {
@@ -13,7 +14,9 @@ class ListeningSocket {
 public:
   /// systemd's socket where there is one (sd_listen_fds(3)), else a new one at `path` with `mode`.
   /// A name that is left from a daemon that died is replaced; one that answers is a conflict.
-  static Result<ListeningSocket> open(const std::string& path, unsigned mode);
+  /// With a group, where one is given, before anybody can connect.
+  static Result<ListeningSocket> open(const std::string& path, unsigned mode,
+                                      std::optional<gid_t> group = {});
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket(); ///< removes the name, if it is still ours
@@ -26,7 +29,8 @@ public:
 
 private:
   ListeningSocket() = default;
-  static Result<ListeningSocket> bind_new(const std::string& path, unsigned mode);
+  static Result<ListeningSocket> bind_new(const std::string& path, unsigned mode,
+                                          std::optional<gid_t> group);
 
   Descriptor socket_;
   std::string path_;

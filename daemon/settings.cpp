@@ -53,10 +53,17 @@ constexpr std::array k_settings{
         "store.folder_mode", Kind::mode, MEMBER(store.folder_mode), 0700, 02775, "",
         "Mode of the store's folders, whatever the umask is; 2750 keeps the group of the root."},
 
+    Setting{"store.group", Kind::text, MEMBER(store.group), 0, 0, "",
+            "Group of all files and folders of the store, by name or id, so that programs of its "
+            "members can read them; folders hand it on. The daemon must be a member. Empty for "
+            "the daemon's own."},
+
     Setting{"server.socket", Kind::path, MEMBER(server.socket), 0, 0, "MODELD_SOCKET",
             "Where the daemon listens, where systemd does not hand it a socket."},
     Setting{"server.socket_mode", Kind::mode, MEMBER(server.socket_mode), 0, 0777, "",
             "Mode of that socket."},
+    Setting{"server.socket_group", Kind::text, MEMBER(server.socket_group), 0, 0, "",
+            "Group of that socket, by name or id; empty for the daemon's own."},
     Setting{"server.max_connections", Kind::count, MEMBER(server.max_connections), 1, 65'536, "",
             "Connections at once; further ones wait in the kernel's queue."},
     Setting{"server.max_streams", Kind::count, MEMBER(server.max_streams), 1, 65'536, "",

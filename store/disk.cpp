@@ -20,6 +20,9 @@
 namespace modeld::store {
 namespace {
 
+constexpr uid_t k_same_owner = static_cast<uid_t>(-1);
+constexpr mode_t k_mode_bits = 07777;
+
 std::string temporary_name(const std::string& path) {
   static std::atomic<std::uint64_t> counter{0};
   return fmt::format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));
@@ -159,6 +162,9 @@ Result<Fd> Disk::create(const std::string& path, std::uint32_t mode) const {
     file = Fd(openat(fd_.get(), path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     return file.get();
   }));
+  if (!group_) return file;
+  MODELD_TRY(change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the group of",
+                    [&] { return fchown(file.get(), k_same_owner, *group_); }));
   return file;
 }
 
@@ -218,6 +224,27 @@ Result<void> Disk::set_time(const std::string& path, std::int64_t seconds) const
   return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting the time of", [&] {
     return utimensat(fd_.get(), path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
   });
+}
+
+/// As a system call: 0, or -1 with errno.
+int Disk::give(const std::string& path, std::uint32_t gid, std::uint32_t mode) const {
+  struct stat info {};
+  if (fstatat(fd_.get(), path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+  if (info.st_gid != gid &&
+      fchownat(fd_.get(), path.c_str(), k_same_owner, gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return -1;
+  }
+  if ((info.st_mode & k_mode_bits) == mode) return 0;
+  if (fchmodat(fd_.get(), path.c_str(), mode, 0) == 0) return 0;
+  // systemd's RestrictSUIDSGID= forbids the bit. It only helps others: we give each file its group.
+  if (errno != EPERM || (mode & S_ISGID) == 0) return -1;
+  return fchmodat(fd_.get(), path.c_str(), mode & ~static_cast<mode_t>(S_ISGID), 0);
+}
+
+Result<void> Disk::set_access(const std::string& path, std::uint32_t gid,
+                              std::uint32_t mode) const {
+  return change({DiskOp::mode, absolute(path), {}, 0, 0}, "setting group and mode of",
+                [&] { return give(path, gid, mode); });
 }
 
 Result<void> Disk::truncate(const Fd& file, const std::string& path, std::uint64_t size) const {
@@ -297,10 +324,14 @@ Result<void> Disk::make_folders(const std::string& path) const {
   const std::string parent = folder_of(path);
   MODELD_TRY(make_folders(parent));
   MODELD_TRY(change({DiskOp::make_folder, absolute(path), {}, 0, 0}, "making folder", [&] {
-    if (mkdirat(fd_.get(), path.c_str(), 0755) != 0) return errno == EEXIST ? 0 : -1;
+    const mode_t mode = folder_mode_ == 0 ? 0755 : folder_mode_;
+    if (mkdirat(fd_.get(), path.c_str(), mode & 0777) != 0) return errno == EEXIST ? 0 : -1;
     struct stat info {};
     if (folder_mode_ == 0 || fstatat(fd_.get(), path.c_str(), &info, 0) != 0) return 0;
-    return fchmodat(fd_.get(), path.c_str(), folder_mode_ | (info.st_mode & S_ISGID), 0);
+    if (group_) return give(path, *group_, folder_mode_ | S_ISGID);
+    const mode_t wanted = folder_mode_ | (info.st_mode & S_ISGID);
+    if ((info.st_mode & k_mode_bits) == wanted) return 0;
+    return fchmodat(fd_.get(), path.c_str(), wanted, 0);
   }));
   return sync_folder(parent);
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,6 +79,9 @@ public:
   /// Folders get this mode whatever the umask is, and keep an inherited group bit. 0: as umask
   /// says.
   void set_folder_mode(std::uint32_t mode) { folder_mode_ = mode; }
+  /// What is made from now on belongs to this group before it has its name or its mode, and folders
+  /// hand it on.
+  void set_group(std::uint32_t gid) { group_ = gid; }
 
   // ---- reading
   Result<Fd> open_read(const std::string& path) const; ///< io for a symbolic link
@@ -98,6 +102,9 @@ public:
   Result<void> set_mode(const Fd& file, const std::string& path, std::uint32_t mode) const;
   Result<void> set_mode(const std::string& path, std::uint32_t mode) const;
   Result<void> set_time(const std::string& path, std::int64_t seconds) const; ///< of last change
+  /// Owner stays; of a folder with the bit that hands the group on, where the system lets us set
+  /// it.
+  Result<void> set_access(const std::string& path, std::uint32_t gid, std::uint32_t mode) const;
   Result<void> truncate(const Fd& file, const std::string& path, std::uint64_t size) const;
   Result<void> allocate(const Fd& file, const std::string& path, std::uint64_t size) const;
   /// Shares the blocks of another file (FICLONE); unsupported where the file system cannot.
@@ -128,6 +135,7 @@ private:
   std::string absolute(const std::string& path) const;
   int before(DiskEvent& event) const;
   Result<void> finish(int rc, const DiskEvent& event, std::string_view doing) const;
+  int give(const std::string& path, std::uint32_t gid, std::uint32_t mode) const;
   template <class Call>
   Result<void> change(DiskEvent event, std::string_view doing, Call call) const;
 
@@ -135,6 +143,7 @@ private:
   Fd fd_;
   DiskWatcher* watcher_ = nullptr;
   std::uint32_t folder_mode_ = 0;
+  std::optional<std::uint32_t> group_;
 };
 
 /// The folder part of a relative path; "." for a plain name.

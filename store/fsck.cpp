@@ -53,6 +53,7 @@ constexpr std::array k_rules{
     FsckRule{"FS-38", "a folder of the store is missing, unreadable, or something else"},
     FsckRule{"FS-39", "the record of a standing link cannot be read"},
     FsckRule{"FS-40", "the space that is kept for a full disk is missing or too small"},
+    FsckRule{"FS-41", "a file or a folder has another group or mode than configured"},
 };
 
 } // namespace
@@ -78,6 +79,7 @@ Result<FsckReport> FsckRun::run() {
   MODELD_TRY(check_names());
   MODELD_TRY(check_links());
   check_standing();
+  MODELD_TRY(check_access());
   return std::move(report_);
 }
 

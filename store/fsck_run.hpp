@@ -93,6 +93,11 @@ private:
   Result<void> check_root();
   void check_reserve();
 
+  // fsck_access.cpp
+  Result<void> check_access();
+  Result<void> check_access_below(const std::string& folder);
+  void check_entry(const std::string& path, bool folder);
+
   // fsck_links.cpp
   Result<void> check_links();
   std::set<std::string> waiting_files(const LinkRecord& record) const;

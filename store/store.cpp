@@ -135,12 +135,29 @@ Result<void> make_root(const fs::path& root, const StoreOptions& options) {
   return {};
 }
 
+constexpr std::array k_top_folders{layout::k_tmp,      layout::k_blobs, layout::k_snapshots,
+                                   layout::k_variants, layout::k_pins,  layout::k_views};
+
 Result<void> make_folders(const Disk& disk) {
-  for (const char* folder : {layout::k_tmp, layout::k_blobs, layout::k_snapshots,
-                             layout::k_variants, layout::k_pins, layout::k_views}) {
+  for (const char* folder : k_top_folders) {
     MODELD_TRY(disk.make_folders(folder));
   }
   return {};
+}
+
+/// A store that got its group later: from the top folders on, new files have it. fsck finds the
+/// rest.
+Result<void> give_to_group(const Disk& disk, const StoreOptions& options) {
+  if (!options.group) return {};
+  const std::uint32_t mode = options.folder_mode | S_ISGID;
+  auto done = disk.set_access(".", *options.group, mode);
+  for (const char* folder : k_top_folders) {
+    if (done) done = disk.set_access(folder, *options.group, mode);
+  }
+  if (done) return {};
+  return fail(std::move(done).error().with_hint(
+      fmt::format("the daemon's user must own the store and be a member of group {} (store.group)",
+                  *options.group)));
 }
 
 /// Everything unfinished goes, except partial files that a transfer may go on with, and their
@@ -274,6 +291,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
   MODELD_TRY(make_root(root, options));
   MODELD_ASSIGN(auto disk, Disk::open(fs::absolute(root), options.watcher));
   disk.set_folder_mode(options.folder_mode);
+  if (options.group) disk.set_group(*options.group);
   // Looked at before anything is written: a folder that is not ours is left as it is.
   MODELD_TRY(read_marker(disk, options));
   MODELD_ASSIGN(auto lock, RootLock::take(disk));
@@ -285,6 +303,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& root, StoreOptions op
     if (options.restore_marker) mended.push_back("the marker was lost: made again, id " + *id);
   }
   MODELD_TRY(make_folders(disk));
+  MODELD_TRY(give_to_group(disk, options));
   MODELD_TRY(sweep(disk));
   if (index_is_lost(disk)) {
     // An empty index would make strays of everything that is here.
