@@ -2,6 +2,7 @@
 #include "daemon/accounts.hpp"
 #include "daemon/commands.hpp"
 #include "daemon/human_text.hpp"
+#include "daemon/link_script.hpp"
 #include "daemon/program_place.hpp"
 #include "daemon/request.hpp"
 #include "daemon/watch.hpp"
@@ -22,6 +23,7 @@ struct Options {
   std::string reader;
   bool all = false;
   bool list = false;
+  bool print = false;
   bool allow_copy = false;
   bool no_symlinks = false;
 };
@@ -44,6 +46,7 @@ Result<boost::json::object> body_of(const Options& options) {
   body["root"] = place.root;
   body["allow_copy"] = options.allow_copy;
   body["no_symlinks"] = options.no_symlinks;
+  if (options.print) body["plan"] = true;
   if (!options.form.empty()) body["form"] = options.form;
   if (!options.reader.empty()) {
     auto reader = user_id(options.reader);
@@ -138,6 +141,10 @@ Result<int> link(CommandContext& context, const Options& options) {
     return fail(Errc::invalid_argument, "linking: a ref or --all, and --to, are needed",
                 "modelctl link org/name:Q4_K_M --to ollama");
   }
+  if (options.print && options.all) {
+    return fail(Errc::invalid_argument, "linking: --print goes with a ref, not with --all",
+                "modelctl ls shows the refs");
+  }
   MODELD_ASSIGN(const auto body, body_of(options));
   MODELD_ASSIGN(const auto token, caller_token());
   Client client(context.socket, token);
@@ -145,6 +152,10 @@ Result<int> link(CommandContext& context, const Options& options) {
   MODELD_ASSIGN(const auto result, finish(context, client, std::move(answer), Wait::yes));
   if (context.out.json()) {
     context.out.result(result);
+  } else if (options.print) {
+    report_partial(context.out, result);
+    MODELD_ASSIGN(const auto script, link_script(result, options.form));
+    context.out.result(std::string_view(script));
   } else {
     report(context.out, result, options);
   }
@@ -171,6 +182,9 @@ void add_link(CLI::App& app, CommandContext& context) {
                     "For readers that do not follow them, or in containers");
   command->add_option("--for", options->reader,
                       "User who has to reach the files; says which folder is in the way");
+  command->add_flag("--print", options->print,
+                    "Only print what would be made, as a script for sh: for who may write there "
+                    "when the daemon may not");
   command->add_flag("-l,--list", options->list, "List what is linked");
   command->callback([&context, options] {
     context.run = [&context, options] { return link(context, *options); };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/accounts.hpp"
 #include "daemon/care_work.hpp"
 #include "daemon/catalog.hpp"
 #include "daemon/request_body.hpp"
@@ -7,6 +8,8 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 namespace modeld::daemon {
 namespace {
 
@@ -14,8 +17,8 @@ constexpr std::size_t k_all_items = SIZE_MAX;
 
 Result<void> check_admin(const Peer& peer, std::string_view doing) {
   if (is_admin(peer)) return {};
-  return fail(Errc::denied, fmt::format("{}: user {} may not", doing, peer.uid),
-              "root and the daemon's own user may");
+  return fail(Errc::denied, fmt::format("{}: user {} may not", doing, named_user(peer.uid)),
+              fmt::format("root and user {} may", named_user(::geteuid())));
 }
 
 // Jobs of one kind at a time: each looks at the whole store.

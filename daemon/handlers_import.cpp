@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/accounts.hpp"
 #include "daemon/catalog.hpp"
 #include "daemon/import_work.hpp"
 #include "daemon/link_subject.hpp"
@@ -9,6 +10,8 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 namespace modeld::daemon {
 namespace {
 
@@ -17,8 +20,12 @@ Result<Response> import(Services& services, const Request& request) {
                                                  "assume_complete", "repo"}));
   MODELD_ASSIGN(const auto checked, ImportRequest::from_json(body));
   if (!is_admin(request.peer)) { // it reads with the daemon's rights
-    return fail(Errc::denied, fmt::format("importing: user {} may not", request.peer.uid),
-                "root and the daemon's own user may");
+    return fail(Errc::denied,
+                fmt::format("importing '{}': user {} may not let the daemon read",
+                            checked.path.string(), named_user(request.peer.uid)),
+                fmt::format("root and user {} may; a daemon of your own (modeld without arguments) "
+                            "takes in what you can read",
+                            named_user(::geteuid())));
   }
   JobRequest job;
   job.kind = "import";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "daemon/accounts.hpp"
 #include "daemon/catalog.hpp"
 #include "daemon/link_work.hpp"
 #include "daemon/request_body.hpp"
@@ -6,6 +7,8 @@
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -15,17 +18,20 @@ namespace {
 // The daemon writes with its own rights: for somebody else it would write where they may not.
 Result<void> check_admin(const Peer& peer, std::string_view doing) {
   if (is_admin(peer)) return {};
-  return fail(
-      Errc::denied, fmt::format("{}: user {} may not", doing, peer.uid),
-      "root and the daemon's own user may; modelctl get gives a path that every program can "
-      "open");
+  return fail(Errc::denied,
+              fmt::format("{}: user {} may not let the daemon write", doing, named_user(peer.uid)),
+              fmt::format("modelctl link ... --print | sh does it with your own rights; root and "
+                          "user {} may also let the daemon do it",
+                          named_user(::geteuid())));
 }
 
 Result<Response> link(Services& services, const Request& request) {
   MODELD_ASSIGN(auto body, body_object(request, {"ref", "all", "target", "root", "form",
-                                                 "allow_copy", "no_symlinks", "reader"}));
-  MODELD_TRY(LinkRequest::from_json(body, request.peer.uid));
-  MODELD_TRY(check_admin(request.peer, "showing a model in another program's folder"));
+                                                 "allow_copy", "no_symlinks", "reader", "plan"}));
+  MODELD_ASSIGN(const auto asked, LinkRequest::from_json(body, request.peer.uid));
+  if (!asked.plan) { // what is only told, anybody may hear who may read it
+    MODELD_TRY(check_admin(request.peer, "showing a model in another program's folder"));
+  }
   MODELD_ASSIGN(auto token, request_token(request));
   JobRequest job;
   job.kind = "link";

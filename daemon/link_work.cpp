@@ -263,6 +263,10 @@ Result<LinkRequest> LinkRequest::from_json(const object& body, std::uint32_t uid
     return not_one_of("reader", fmt::to_string(*reader), "user ids");
   if (reader) request.options.reader_uid = static_cast<std::uint32_t>(*reader);
   request.options.uid = uid;
+  MODELD_ASSIGN(request.plan, optional_flag(body, "plan"));
+  if (request.plan && all) {
+    return fail(Errc::invalid_argument, "reading the request: 'plan' goes with a 'ref' only");
+  }
   return request;
 }
 
@@ -297,6 +301,32 @@ object standing_json(const store::StandingLink& link) {
           {"created", link.created}};
 }
 
+namespace {
+
+// What the caller may make with their own rights; nothing is written, and nothing is kept for it.
+Result<object> plan_answer(Services& services, Job& job, const LinkRequest& request,
+                           ShowSubject subject) {
+  if (request.target == ShowTarget::ollama) MODELD_TRY(add_facts(services, job, subject));
+  MODELD_ASSIGN(const auto plan, store::plan_show(request.target, subject));
+  const auto missing = store::not_shown(request.target, subject);
+  array files;
+  for (const store::ShownFile& file : plan) {
+    files.push_back(object{
+        {"path", (request.options.root / file.path).string()},
+        {"source", file.blob ? services.store.blob_path(*file.blob).string() : std::string()},
+        {"text", file.text},
+        {"target", file.target}});
+  }
+  return object{{"plan", std::move(files)},
+                {"repo", subject.snapshot.repo.text},
+                {"commit", subject.snapshot.commit.hex()},
+                {"partial", missing.any},
+                {"absent", missing.files},
+                {"absent_bytes", missing.bytes}};
+}
+
+} // namespace
+
 Result<object> run_link(Services& services, Job& job) {
   MODELD_ASSIGN(LinkRequest request, LinkRequest::from_json(job.detail(), job.uid()));
   MODELD_TRY(check_root(services.store, request.options.root));
@@ -317,7 +347,7 @@ Result<object> run_link(Services& services, Job& job) {
     return answer_of(shown);
   }
   MODELD_ASSIGN(const auto ref, ModelRef::parse(request.ref));
-  { // before anything is downloaded for it
+  if (!request.plan) { // before anything is downloaded for it
     const std::lock_guard alone(one_at_a_time());
     if (auto place = store::check_place(services.store, request.options); !place) {
       return fail(std::move(place).error().context(fmt::format("linking '{}'", request.ref)));
@@ -325,6 +355,7 @@ Result<object> run_link(Services& services, Job& job) {
   }
   MODELD_ASSIGN(auto subject, subject_of(services, job, ref));
   job.begin_phase("linking");
+  if (request.plan) return plan_answer(services, job, request, std::move(subject));
   const std::lock_guard alone(one_at_a_time());
   auto report = show_one(services, job, request.target, std::move(subject), request.options);
   if (!report) {

@@ -17,6 +17,7 @@ struct LinkRequest {
   std::string ref; ///< empty: everything that the user may read, now and from now on
   store::ShowTarget target = store::ShowTarget::folder;
   store::ShowOptions options;
+  bool plan = false; ///< only tell what would be made
 
   static Result<LinkRequest> from_json(const boost::json::object& body, std::uint32_t uid);
 };

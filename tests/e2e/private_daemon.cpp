@@ -79,6 +79,18 @@ Finished PrivateDaemon::ctl(const std::vector<std::string>& arguments,
   return *std::move(finished);
 }
 
+Finished PrivateDaemon::shell_as(unsigned uid, const std::string& script) const {
+  const std::string id = std::to_string(uid);
+  Process::Environment all = clean(dir_.path() / ("home" + id));
+  all["MODELD_SOCKET"] = socket();
+  all["ctl"] = MODELCTL_PROGRAM;
+  Process process({"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "sh", "-c", script},
+                  all);
+  auto finished = process.wait(std::chrono::seconds(60));
+  if (!finished) throw std::runtime_error("it does not end: " + process.err());
+  return *std::move(finished);
+}
+
 boost::json::object PrivateDaemon::ctl_json(const std::vector<std::string>& arguments,
                                             int status) const {
   std::vector<std::string> all{"--json"};

@@ -23,6 +23,8 @@ public:
   /// modelctl with these arguments. No token and no configuration of the caller's reach it.
   Finished ctl(const std::vector<std::string>& arguments,
                const Process::Environment& environment = {}) const;
+  /// The same for another user, in a shell that knows modelctl as "$ctl". Needs root.
+  Finished shell_as(unsigned uid, const std::string& script) const;
   /// The same without waiting for it.
   Process start_ctl(const std::vector<std::string>& arguments,
                     const Process::Environment& environment = {}) const;
