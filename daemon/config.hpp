@@ -20,6 +20,7 @@ struct Config {
 
   struct Store {
     std::string root;
+    std::string id;
     std::uint64_t min_free = 256U << 20;
     std::uint64_t reserve_file = 64U << 20;
     std::uint64_t max_bytes = 0;

@@ -77,6 +77,7 @@ void add_gauges(Services& services, const Server& server) {
 Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
                                                  const StoreRepair& repair) {
   store::StoreOptions options;
+  options.expected_id = config.id;
   options.min_free = config.min_free;
   options.reserve_file = config.reserve_file;
   options.max_bytes = config.max_bytes;

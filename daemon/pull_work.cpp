@@ -345,6 +345,11 @@ JobRequest pull_request(const ModelRef& ref, PullPurpose purpose, const PullPatt
 
 Result<boost::json::object> run_pull(Services& services, Job& job) {
   MODELD_ASSIGN(Asked asked, read_detail(job.detail()));
+  for (const store::SharedStatus& shared : services.store.shared_status()) {
+    if (shared.there) continue;
+    log_warning("job {}: the shared store '{}' is not there: what only it has is fetched again",
+                job.id(), shared.path.string());
+  }
   MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services, job)));
   MODELD_ASSIGN(auto token, hub_token(services, job.token()));
   auto outcome = Pull(services, job, asked, std::move(client), std::move(token)).run();

@@ -160,7 +160,7 @@ private:
     }
     MODELD_ASSIGN(const auto space, services_.store.reserve_space(source.file.size));
     MODELD_ASSIGN(const auto patch, store::Patch::begin(services_.store, blob.digest, job_.id()));
-    fetch::HubOptions options = hub_options(services_);
+    fetch::HubOptions options = hub_options(services_, job_);
     options.max_ranges = 1; // in order from the offset on, so that the end can be chosen
     options.max_parallel = 1;
     MODELD_ASSIGN(auto client, fetch::HubClient::create(std::move(options)));
@@ -186,7 +186,7 @@ private:
   }
 
   Result<Repaired> fetch_whole(const DamagedBlob& blob, const BlobSource& source) {
-    MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services_)));
+    MODELD_ASSIGN(auto client, fetch::HubClient::create(hub_options(services_, job_)));
     MODELD_ASSIGN(const auto token, hub_token(services_, job_.token()));
     DownloadContext context{services_.store, client, services_.metrics, job_, token};
     std::vector<store::BlobHold> holds;

@@ -22,6 +22,9 @@ constexpr std::uint64_t k_tib = std::uint64_t{1} << 40;
 constexpr std::array k_settings{
     Setting{"store.root", Kind::path, MEMBER(store.root), 0, 0, "MODELD_ROOT",
             "Folder of the store."},
+    Setting{"store.id", Kind::text, MEMBER(store.id), 0, 0, "",
+            "Id that the store there must have, as modelctl health --json shows it: with it, an "
+            "empty folder where a disk is not mounted never becomes a new store."},
     Setting{"store.min_free", Kind::bytes, MEMBER(store.min_free), 0, 1024 * k_tib, "",
             "Space that downloads and builds leave free on the store's file system."},
     Setting{"store.reserve_file", Kind::bytes, MEMBER(store.reserve_file), 0, k_tib, "",

@@ -122,8 +122,9 @@ Result<std::optional<std::string>> read_marker(const Disk& disk, const StoreOpti
 Result<void> make_root(const fs::path& root, const StoreOptions& options) {
   std::error_code ec;
   if (fs::exists(root, ec)) return {};
-  if (options.create == StoreOptions::Create::never) {
-    return fail(Errc::not_found, fmt::format("opening store '{}': no such folder", root.string()));
+  if (options.create == StoreOptions::Create::never || !options.expected_id.empty()) {
+    return fail(Errc::not_found, fmt::format("opening store '{}': no such folder", root.string()),
+                "is its file system mounted?");
   }
   if (mkdir(root.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail(from_errno(errno, fmt::format("making store '{}'", root.string()))

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 
+#include <fstream>
 #include <random>
 
 using namespace modeld::test;
@@ -102,6 +103,31 @@ TEST_CASE("a client that watches sees its job through a restart of the daemon", 
   INFO(ended->err);
   CHECK(ended->status == 0);
   CHECK_THAT(ended->out, Contains("org/big"));
+}
+
+TEST_CASE("with store.id a disk that is not mounted is no empty store", "[e2e][restart][mount]") {
+  TestHub hub;
+  hub.add_repo("org/small", {{"a", "b"}});
+  PrivateDaemon daemon(hub.endpoint());
+  REQUIRE(daemon.ctl({"pull", "org/small"}).status == 0);
+  const auto id = daemon.ctl_json({"health"}).at("store").as_string();
+  daemon.stop();
+  const auto config = daemon.dir() / "modeld.toml";
+  std::ofstream(config) << "[store]\nmin_free = 0\nreserve_file = 0\nid = \"" << id << "\"\n";
+  std::filesystem::rename(daemon.root(), daemon.dir() / "disk");
+  const auto start = [&] {
+    return run({MODELD_PROGRAM, "--root", daemon.root().string(), "--socket", daemon.socket(),
+                "--config", config.string()});
+  };
+  CHECK_THAT(start().err, Contains("is its file system mounted?") && Contains("[not_found]"));
+  CHECK_FALSE(std::filesystem::exists(daemon.root()));
+  std::filesystem::create_directory(daemon.root()); // the place where it would be mounted
+  CHECK_THAT(start().err, Contains(std::string(id)) && Contains("[not_found]"));
+  CHECK(std::filesystem::is_empty(daemon.root()));
+  std::filesystem::remove(daemon.root());
+  std::filesystem::rename(daemon.dir() / "disk", daemon.root());
+  daemon.start();
+  CHECK(daemon.ctl({"show", "org/small"}).status == 0);
 }
 
 TEST_CASE("a second daemon on the same store or socket is refused", "[e2e][restart]") {
