@@ -64,7 +64,7 @@ Result<std::optional<std::int64_t>> seconds(const object& body, std::string_view
 Result<store::CollectOptions> collect_options(const object& body) {
   store::CollectOptions options;
   MODELD_ASSIGN(const auto grace, seconds(body, "grace_seconds"));
-  if (grace) options.grace = *grace;
+  if (grace) options.grace = options.partial_age = *grace;
   MODELD_ASSIGN(options.unused_for, seconds(body, "unused_seconds"));
   MODELD_ASSIGN(options.size_target, optional_number(body, "size_target"));
   MODELD_ASSIGN(options.free_target, optional_number(body, "free_target"));

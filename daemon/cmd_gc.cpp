@@ -98,7 +98,8 @@ void add_gc(CLI::App& app, CommandContext& context) {
   command->add_option("--unused-for", options->unused_for,
                       "Also what nobody used for so long, as in 30d");
   command->add_option("--grace", options->grace,
-                      "How long unnamed content is kept for a pull to go on with; 1d without");
+                      "How long unnamed content and unfinished downloads are kept for a pull to go "
+                      "on with; 1d and 7d without");
   command->add_option("--size-target", options->size_target,
                       "Go on with the least recently used until no more than this is kept");
   command->add_option("--free-target", options->free_target,

@@ -111,6 +111,34 @@ TEST_CASE("a quota that does not read is refused at the start, with its entry", 
   CHECK_THAT(start("root=1 0=2").err, Contains("has one already"));
 }
 
+TEST_CASE("E04 what a cancelled pull left is shown, and one command frees it", "[e2e][E04][gc]") {
+  TestHub hub;
+  hub.add_repo("org/big", {{"big.bin", std::string(24U << 20, 'x')}});
+  const PrivateDaemon daemon(
+      hub.endpoint(), "[store]\nmin_free = 0\nreserve_file = 0\n[hub]\nbandwidth = \"2MiB\"\n");
+  const auto on_disk = [&](const char* what) {
+    return daemon.ctl_json({"usage"}).at("disk").at(what).to_number<std::uint64_t>();
+  };
+  Process pull = daemon.start_ctl({"pull", "org/big"});
+  REQUIRE(wait_until([&] { return on_disk("unfinished") > 1'000'000; }));
+  const auto running = daemon.ctl_json({"jobs"});
+  for (const auto& job : running.at("jobs").as_array()) {
+    REQUIRE(daemon.ctl({"cancel", std::string(job.at("id").as_string())}).status == 0);
+  }
+  REQUIRE(pull.wait(std::chrono::seconds(20)));
+  const auto left = on_disk("unfinished");
+  CHECK(left > 1'000'000);
+  CHECK_THAT(daemon.ctl({"usage"}).out, Contains("unfinished"));
+  CHECK_THAT(daemon.ctl({"gc", "--dry-run", "--all"}).out,
+             Contains("partial") && Contains("young"));
+  const auto plan = daemon.ctl_json({"gc", "--dry-run", "--grace", "0s"}).at("plan");
+  CHECK(plan.at("won").to_number<std::uint64_t>() > 1'000'000);
+  CHECK(on_disk("unfinished") == left); // a dry run
+  CHECK(daemon.ctl({"gc", "--grace", "0s"}).status == 0);
+  CHECK(on_disk("unfinished") == 0);
+  CHECK(on_disk("unnamed") == 0);
+}
+
 TEST_CASE("another user's link is refused with a way, and that way works", "[e2e][link][users]") {
   if (::getuid() != 0) return; // needs several accounts
   TestHub hub;
