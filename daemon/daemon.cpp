@@ -8,6 +8,7 @@
 #include "daemon/listener.hpp"
 #include "daemon/log.hpp"
 #include "daemon/mirror.hpp"
+#include "daemon/paths.hpp"
 #include "daemon/pull_work.hpp"
 #include "daemon/remote_check.hpp"
 #include "daemon/repair_work.hpp"
@@ -24,9 +25,12 @@
 #include <systemd/sd-daemon.h>
 
 #include <csignal>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <sstream>
 
 namespace modeld::daemon {
@@ -74,6 +78,22 @@ void add_gauges(Services& services, const Server& server) {
   });
 }
 
+// In a new home what is above the default folder may be missing; the XDG specification wants it
+// made, and closed to others. Above a folder that somebody chose nothing is made: it may be a
+// mount.
+Result<void> make_above(const std::filesystem::path& root) {
+  std::error_code ec;
+  const auto above = root.parent_path();
+  if (root != default_root() || std::filesystem::exists(above, ec)) return {};
+  for (auto at = std::filesystem::path(); const auto& part : above) {
+    at /= part;
+    if (::mkdir(at.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail(from_errno(errno, fmt::format("making '{}'", at.string())));
+    }
+  }
+  return {};
+}
+
 Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
                                                  const StoreRepair& repair) {
   store::StoreOptions options;
@@ -92,6 +112,7 @@ Result<std::unique_ptr<store::Store>> open_store(const Config::Store& config,
   }
   options.rebuild_index = repair.rebuild_index;
   options.restore_marker = repair.restore_marker;
+  MODELD_TRY(make_above(config.root));
   std::istringstream roots(config.shared_roots);
   for (std::string root; std::getline(roots, root, ':');) {
     if (!root.empty()) options.shared_roots.emplace_back(root);
