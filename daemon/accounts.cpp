@@ -44,7 +44,7 @@ Result<std::uint32_t> group_id(std::string_view text) {
   if (found != nullptr) return found->gr_gid;
   return fail(
       Errc::invalid_argument, fmt::format("looking for group '{}': there is none", text),
-      fmt::format("groupadd {} makes it; a number stands for a group without a name", text));
+      fmt::format("groupadd {} makes the group; a number stands for one without a name", text));
 }
 
 std::string user_name(std::uint32_t uid) {

@@ -80,7 +80,7 @@ Rows shared_rows(const boost::json::object& body) {
     const bool is_there = there != nullptr && there->is_bool() && there->get_bool();
     rows.push_back({"shared store", json_string(root, "root").value_or(""),
                     is_there ? fmt::format("{} snapshots", number(root, "snapshots"))
-                             : std::string("not there: is it mounted?")});
+                             : std::string("not there: mount its file system")});
   }
   return rows;
 }

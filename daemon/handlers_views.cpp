@@ -20,8 +20,8 @@ Result<void> check_admin(const Peer& peer, std::string_view doing) {
   if (is_admin(peer)) return {};
   return fail(Errc::denied,
               fmt::format("{}: user {} may not let the daemon write", doing, named_user(peer.uid)),
-              fmt::format("modelctl link ... --print | sh does it with your own rights; root and "
-                          "user {} may also let the daemon do it",
+              fmt::format("modelctl link ... --print | sh makes the links with your own rights; "
+                          "root and user {} may let the daemon make them",
                           named_user(::geteuid())));
 }
 

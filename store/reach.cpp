@@ -109,12 +109,12 @@ tl::unexpected<Error> blocked(const fs::path& path, const fs::path& at, const st
   const std::string who = account.name.empty() ? fmt::format("{}", account.uid) : account.name;
   // Modes of stored files are the configuration's; fsck would set them back.
   const std::string hint =
-      bit == 4 ? fmt::format("put {} into its group, or let others read stored files "
+      bit == 4 ? fmt::format("put {} into group {}, or let others read stored files "
                              "(store.blob_mode, store.group)",
-                             who)
-               : fmt::format("chmod o+x '{0}', or setfacl -m u:{1}:x '{0}', or put {1} into its "
-                             "group, or choose another folder",
-                             at.string(), who);
+                             who, group_name(info.st_gid))
+               : fmt::format("chmod o+x '{0}', or setfacl -m u:{1}:x '{0}', or put {1} into "
+                             "group {2}, or choose another folder",
+                             at.string(), who, group_name(info.st_gid));
   return fail(Errc::denied,
               fmt::format("reaching '{}' as user {}: '{}' has mode {:04o}, owner {} and group {}{}",
                           path.string(), describe(account), at.string(), info.st_mode & 07777,

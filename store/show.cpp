@@ -121,7 +121,7 @@ public:
     return fail(Error{Errc::no_space,
                       fmt::format("copying a model to '{}': {} bytes needed, {} free",
                                   root_.root().string(), needed, free),
-                      "without --copy it is shown without using space again",
+                      "leave out --copy: links use no space",
                       {{"needed", std::to_string(needed)}, {"free", std::to_string(free)}},
                       0});
   }

@@ -115,7 +115,7 @@ Result<FormChoice> choose_form(Store& store, const ShowOptions& options) {
                       "to '{}' ({})",
                       options.root.string(), ::geteuid(), root.root().string(),
                       done.error().message),
-          "modelctl link ... --print | sh does it with your own rights");
+          "modelctl link ... --print | sh makes the links with your own rights");
     }
   }
   return fail(Errc::unsupported,

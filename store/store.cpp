@@ -124,7 +124,7 @@ Result<void> make_root(const fs::path& root, const StoreOptions& options) {
   if (fs::exists(root, ec)) return {};
   if (options.create == StoreOptions::Create::never || !options.expected_id.empty()) {
     return fail(Errc::not_found, fmt::format("opening store '{}': no such folder", root.string()),
-                "is its file system mounted?");
+                "mount the file system of the store");
   }
   if (mkdir(root.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail(from_errno(errno, fmt::format("making store '{}'", root.string()))

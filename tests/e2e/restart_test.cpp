@@ -119,7 +119,8 @@ TEST_CASE("with store.id a disk that is not mounted is no empty store", "[e2e][r
     return run({MODELD_PROGRAM, "--root", daemon.root().string(), "--socket", daemon.socket(),
                 "--config", config.string()});
   };
-  CHECK_THAT(start().err, Contains("is its file system mounted?") && Contains("[not_found]"));
+  CHECK_THAT(start().err,
+             Contains("mount the file system of the store") && Contains("[not_found]"));
   CHECK_FALSE(std::filesystem::exists(daemon.root()));
   std::filesystem::create_directory(daemon.root()); // the place where it would be mounted
   CHECK_THAT(start().err, Contains(std::string(id)) && Contains("[not_found]"));
