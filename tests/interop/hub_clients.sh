@@ -26,9 +26,9 @@ if [ ! -e "$tools/node.ready" ]; then
 fi
 
 work=$(mktemp -d)
-hub=
+hub= daemon=
 cleanup() {
-  if [ -n "$hub" ]; then kill "$hub" 2>/dev/null || true; wait "$hub" || true; fi
+  for pid in $daemon $hub; do kill "$pid" 2>/dev/null || true; wait "$pid" || true; done
   rm -rf "$work"
 }
 trap cleanup EXIT
@@ -86,3 +86,25 @@ JS
 pull_node() { node "$tools/node/pull.mjs" "$1" "$2" "$endpoint" | tail -n 1; } # it prints each file before
 compare @huggingface/hub "$(pull_node modeld/TinyVerse-4M "$work/n1")" "$data"
 compare @huggingface/hub "$(pull_node test/odd "$work/n2")" "$work/odd"
+
+# A cache that modeld made of a part of a commit is not the whole of it to its reader, who can complete it.
+export MODELD_SOCKET=$work/modeld.sock
+"$build/bin/modeld" --root "$work/store" --socket "$MODELD_SOCKET" 2> "$work/modeld.log" &
+daemon=$!
+for _ in $(seq 200); do "$build/bin/modelctl" health > /dev/null 2>&1 && break; sleep 0.05; done
+"$build/bin/modelctl" -q pull --include '*.json' modeld/TinyVerse-4M > /dev/null
+"$build/bin/modelctl" -q link modeld/TinyVerse-4M --to "hf=$work/hub" > /dev/null
+"$tools/python/bin/python" - "$work/hub" "$work/whole" <<'PY'
+import os, sys
+from huggingface_hub import snapshot_download
+repo, cache = "modeld/TinyVerse-4M", sys.argv[1]
+snapshot_download(repo, cache_dir=cache, local_files_only=True, allow_patterns=["*.json"])
+try:
+    snapshot_download(repo, cache_dir=cache, local_files_only=True)
+except Exception as error:
+    assert type(error).__name__ == "IncompleteSnapshotError" and "README.md" in str(error), error
+else:
+    raise SystemExit("huggingface_hub took a part for the whole")
+os.symlink(snapshot_download(repo, cache_dir=cache), sys.argv[2])
+PY
+compare "huggingface_hub, from a part" "$work/whole" "$data"
