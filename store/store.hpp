@@ -34,7 +34,7 @@ struct StoreOptions {
   std::uint32_t folder_mode = 0755; ///< whatever the umask is; an inherited group bit stays
   /// Of every file and folder, so that its members can map blobs and nobody can change them.
   std::optional<std::uint32_t> group;
-  bool rebuild_index = false;       ///< make a new index out of the manifests first
+  bool rebuild_index = false;  ///< make a new index out of the manifests first
   bool restore_marker = false; ///< write modeld.id again where it is lost and the rest is a store's
   /// Other stores, read only, in which to look for what this one has not.
   std::vector<std::filesystem::path> shared_roots;
