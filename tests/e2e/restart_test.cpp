@@ -110,7 +110,7 @@ TEST_CASE("with store.id a disk that is not mounted is no empty store", "[e2e][r
   hub.add_repo("org/small", {{"a", "b"}});
   PrivateDaemon daemon(hub.endpoint());
   REQUIRE(daemon.ctl({"pull", "org/small"}).status == 0);
-  const auto id = daemon.ctl_json({"health"}).at("store").as_string();
+  const std::string id(daemon.ctl_json({"health"}).at("store").as_string());
   daemon.stop();
   const auto config = daemon.dir() / "modeld.toml";
   std::ofstream(config) << "[store]\nmin_free = 0\nreserve_file = 0\nid = \"" << id << "\"\n";
@@ -123,7 +123,7 @@ TEST_CASE("with store.id a disk that is not mounted is no empty store", "[e2e][r
              Contains("mount the file system of the store") && Contains("[not_found]"));
   CHECK_FALSE(std::filesystem::exists(daemon.root()));
   std::filesystem::create_directory(daemon.root()); // the place where it would be mounted
-  CHECK_THAT(start().err, Contains(std::string(id)) && Contains("[not_found]"));
+  CHECK_THAT(start().err, Contains(id) && Contains("[not_found]"));
   CHECK(std::filesystem::is_empty(daemon.root()));
   std::filesystem::remove(daemon.root());
   std::filesystem::rename(daemon.dir() / "disk", daemon.root());

@@ -5,8 +5,7 @@
 #include "store/quarantine.hpp"
 #include "store/show.hpp"
 #include "tests/store/fixture.hpp"
-
-#include <sys/stat.h>
+#include "tests/store/hanging_open.hpp"
 
 #include <chrono>
 #include <fstream>
@@ -166,10 +165,8 @@ TEST_CASE("a shared disk that hangs holds up nobody who asks for something else"
   Subject s;
   const auto own = snapshot_of("org/Own", '6', {{"README", "mine"}});
   REQUIRE(pull(*s.store, own, {{"README", "mine"}}));
-  const auto manifest =
-      s.dir / "shared" / layout::snapshot_manifest(s.snapshot.repo, s.snapshot.commit);
-  fs::remove(manifest);
-  REQUIRE(::mkfifo(manifest.c_str(), 0600) == 0); // who opens it waits for a writer
+  auto disk =
+      std::make_unique<HangingOpen>(layout::snapshot_manifest(s.snapshot.repo, s.snapshot.commit));
   auto hangs = std::async(std::launch::async, [&] {
     return s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit)->has_value();
   });
@@ -183,9 +180,8 @@ TEST_CASE("a shared disk that hangs holds up nobody who asks for something else"
   CHECK_FALSE(s.store->find_snapshot(s.snapshot.repo, s.snapshot.commit)->has_value());
   CHECK(s.store->list_snapshots()->size() == 2);
   CHECK_FALSE(s.store->shared_status().front().there);
-  std::ofstream(manifest) << "";
-  CHECK_FALSE(hangs.get());
-  fs::remove(manifest);
+  disk.reset();
+  CHECK(hangs.get());
   CHECK(s.store->shared_status().front().there);
   CHECK(goes_on.get());
 }
