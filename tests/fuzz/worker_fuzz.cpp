@@ -15,7 +15,10 @@ using namespace modeld::fuzz;
 
 namespace {
 
-constexpr std::size_t k_all_packets = 32U << 10; // fits into the socket's buffer
+// Nobody reads until all are sent, so they must fit into the socket's buffer, 208 KiB by default.
+// The kernel counts what it allocates: up to twice the payload, and some 768 bytes for each packet.
+constexpr std::size_t k_room = 128U << 10;
+constexpr std::size_t k_packet = 1024;
 
 class CountingSink final : public ByteSink {
 public:
@@ -37,13 +40,15 @@ WorkerRequest request() {
 // The data bytes that were sent.
 std::uint64_t send_packets(WorkerChannel& worker, std::string_view rest) {
   std::uint64_t sent = 0;
-  while (rest.size() >= 3 && sent < k_all_packets) {
+  std::size_t taken = 0;
+  while (rest.size() >= 3 && taken < k_room) {
     const auto kind = static_cast<Packet>(rest[0]);
     const std::size_t length = std::min<std::size_t>(
         static_cast<unsigned char>(rest[1]) + 256U * (static_cast<unsigned char>(rest[2]) & 15U),
         rest.size() - 3);
     require(worker.send(kind, rest.substr(3, length)).has_value(), "a packet that was not sent");
     sent += length + 1;
+    taken += 2 * length + k_packet;
     rest.remove_prefix(3 + length);
   }
   return sent;
