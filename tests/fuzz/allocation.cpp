@@ -3,58 +3,12 @@
 // whatever numbers they hold: each seed is run with its numbers made huge, one after the other. A
 // program of its own, since it replaces the allocator. usage: fuzz_allocation SEEDS_FOLDER
 #include "targets.hpp"
+#include "tests/support/counting_memory.hpp"
 
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <string>
-
-namespace {
-
-std::atomic<std::size_t> g_live{0};
-std::atomic<std::size_t> g_peak{0};
-
-void* take(std::size_t size) {
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const std::size_t live = g_live += malloc_usable_size(memory);
-  std::size_t peak = g_peak;
-  while (live > peak && !g_peak.compare_exchange_weak(peak, live)) {
-  }
-  return memory;
-}
-
-void give(void* memory) noexcept {
-  if (memory == nullptr) return;
-  g_live -= malloc_usable_size(memory);
-  std::free(memory);
-}
-
-} // namespace
-
-void* operator new(std::size_t size) {
-  return take(size);
-}
-void* operator new[](std::size_t size) {
-  return take(size);
-}
-void operator delete(void* memory) noexcept {
-  give(memory);
-}
-void operator delete[](void* memory) noexcept {
-  give(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  give(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  give(memory);
-}
 
 namespace {
 
@@ -74,10 +28,8 @@ std::string read(const fs::path& path) {
 }
 
 bool bounded(std::string_view name, Target target, const std::string& text) {
-  const std::size_t before = g_live;
-  g_peak = before;
-  target(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-  const std::size_t used = g_peak - before;
+  const std::size_t used = modeld::test::peak_memory(
+      [&] { target(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()); });
   if (used <= k_fixed + k_factor * text.size()) return true;
   std::fprintf(stderr, "%.*s: %zu bytes of memory for an input of %zu\n",
                static_cast<int>(name.size()), name.data(), used, text.size());

@@ -7,13 +7,10 @@
 #include "daemon/request_message.hpp"
 #include "daemon/services.hpp"
 #include "schema/json.hpp"
+#include "tests/support/temp_dir.hpp"
 
 #include <boost/beast/http/parser.hpp>
 #include <boost/json.hpp>
-
-#include <unistd.h>
-
-#include <filesystem>
 
 using namespace modeld;
 using namespace modeld::daemon;
@@ -21,7 +18,6 @@ using namespace modeld::fuzz;
 
 namespace {
 
-namespace fs = std::filesystem;
 namespace http = boost::beast::http;
 
 class NoRecords final : public JobRecords {
@@ -29,22 +25,6 @@ public:
   Result<void> put(const store::JobRecord&) override { return {}; }
   Result<std::vector<store::JobRecord>> list() override { return std::vector<store::JobRecord>{}; }
   Result<void> remove(std::string_view) override { return {}; }
-};
-
-class Folder {
-public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "modeld-fuzz-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, "a folder to work in");
-    path = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
 };
 
 store::StoreOptions small_store() {
@@ -98,10 +78,10 @@ private:
         "a ref");
   }
 
-  Folder folder_;
+  test::TempDir folder_;
   Config config_;
   std::unique_ptr<store::Store> store_ =
-      store::Store::open(folder_.path / "root", small_store()).value();
+      store::Store::open(folder_ / "root", small_store()).value();
   NoRecords records_;
   JobEngine jobs_{records_, {}};
   Metrics metrics_;

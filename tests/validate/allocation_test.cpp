@@ -3,6 +3,7 @@
 // A program of its own: it replaces the allocator, which sanitizers want for themselves.
 #include "gguf_builder.hpp"
 #include "hf_repository.hpp"
+#include "tests/support/counting_memory.hpp"
 #include "tests/support/memory_files.hpp"
 #include "validate/check.hpp"
 #include "validate/repository.hpp"
@@ -10,54 +11,8 @@
 
 #include <catch2/catch.hpp>
 
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <functional>
 #include <string>
-
-namespace {
-
-std::atomic<std::size_t> g_live{0};
-std::atomic<std::size_t> g_peak{0};
-
-void* take(std::size_t size) {
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const std::size_t live = g_live += malloc_usable_size(memory);
-  std::size_t peak = g_peak;
-  while (live > peak && !g_peak.compare_exchange_weak(peak, live)) {
-  }
-  return memory;
-}
-
-void give(void* memory) noexcept {
-  if (memory == nullptr) return;
-  g_live -= malloc_usable_size(memory);
-  std::free(memory);
-}
-
-} // namespace
-
-void* operator new(std::size_t size) {
-  return take(size);
-}
-void* operator new[](std::size_t size) {
-  return take(size);
-}
-void operator delete(void* memory) noexcept {
-  give(memory);
-}
-void operator delete[](void* memory) noexcept {
-  give(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  give(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  give(memory);
-}
 
 using namespace modeld;
 using namespace modeld::test;
@@ -71,12 +26,8 @@ constexpr std::size_t k_findings = std::size_t{2} << 20;
 /// and 40, and a list that grows has two copies for a moment.
 constexpr std::size_t k_factor = 100;
 
-template <class Work>
-void expect_bounded(std::string_view what, std::size_t bytes, Work&& work) {
-  const std::size_t before = g_live;
-  g_peak = before;
-  work();
-  const std::size_t used = g_peak - before;
+void expect_bounded(std::string_view what, std::size_t bytes, const std::function<void()>& work) {
+  const std::size_t used = peak_memory(work);
   INFO(what << ": " << used << " bytes of memory for a file of " << bytes);
   CHECK(used <= k_factor * bytes + k_findings);
 }
