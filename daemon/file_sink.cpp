@@ -26,6 +26,7 @@ Result<std::unique_ptr<FileSink>> FileSink::open(store::Store& store, const List
   expected.what = std::move(what);
   expected.job = job;
   expected.space = std::move(space);
+  expected.uncached = true;
   const bool small = file.size <= k_small;
   std::unique_ptr<FileSink> sink(
       new FileSink(store, std::move(expected), small ? std::string() : resume_key(file)));

@@ -5,14 +5,24 @@
 #include <utility>
 
 namespace modeld::fetch {
+namespace {
+
+/// Hashing and the copy into the page cache take about three times what receiving takes.
+std::size_t most_threads() {
+  return std::clamp(std::thread::hardware_concurrency(), 1U, 4U);
+}
+
+} // namespace
 
 SinkWriter::~SinkWriter() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  more_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  more_.notify_all();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
 }
 
 Result<void> SinkWriter::write(Channel& channel, ByteSink& sink, std::span<const std::byte> bytes) {
@@ -59,34 +69,45 @@ void SinkWriter::hand_over(Channel& channel, std::unique_lock<std::mutex>& lock)
 
 void SinkWriter::queue(Channel& channel, ByteSink* sink, Buffer bytes,
                        std::unique_lock<std::mutex>& lock) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   if (queued_ >= limit_) less_.wait(lock, [&] { return queued_ <= limit_ / 2; });
   queued_ += bytes.size();
   channel.pending_ += bytes.size();
   queue_.push_back({&channel, sink, std::move(bytes)});
+  if (channel.in_work_) return; // its thread goes on with it
+  if (queue_.size() > waiting_ && threads_.size() < most_threads())
+    threads_.emplace_back([this] { run(); });
   more_.notify_one();
+}
+
+std::deque<SinkWriter::Chunk>::iterator SinkWriter::next() {
+  return std::find_if(queue_.begin(), queue_.end(),
+                      [](const Chunk& chunk) { return !chunk.channel->in_work_; });
 }
 
 void SinkWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    more_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    Chunk chunk = std::move(queue_.front());
-    queue_.pop_front();
-    in_work_ = chunk.channel;
-    const bool wanted = !chunk.channel->error_;
+    ++waiting_;
+    more_.wait(lock, [&] { return stopping_ || next() != queue_.end(); });
+    --waiting_;
+    const auto first = next();
+    if (first == queue_.end()) return; // what is left is another thread's
+    Chunk chunk = std::move(*first);
+    queue_.erase(first);
+    Channel& channel = *chunk.channel;
+    channel.in_work_ = true;
+    const bool wanted = !channel.error_;
     lock.unlock();
     auto done = wanted ? chunk.sink->write(chunk.bytes) : Result<void>{};
     const std::size_t size = chunk.bytes.size();
     lock.lock();
-    in_work_ = nullptr;
-    if (!done) chunk.channel->error_ = std::move(done).error();
-    chunk.channel->pending_ -= size;
+    channel.in_work_ = false;
+    if (!done) channel.error_ = std::move(done).error();
+    channel.pending_ -= size;
     queued_ -= size;
     chunk.bytes.clear();
     spare_.push_back(std::move(chunk.bytes));
-    const bool tell = chunk.channel->pending_ == 0 && std::exchange(chunk.channel->awaited_, false);
+    const bool tell = channel.pending_ == 0 && std::exchange(channel.awaited_, false);
     less_.notify_all();
     if (tell) wake_();
   }
@@ -102,7 +123,7 @@ Result<bool> SinkWriter::idle(Channel& channel) {
 
 void SinkWriter::discard(Channel& channel) {
   std::unique_lock lock(mutex_);
-  less_.wait(lock, [&] { return in_work_ != &channel; });
+  less_.wait(lock, [&] { return !channel.in_work_; });
   for (auto it = queue_.begin(); it != queue_.end();) {
     if (it->channel != &channel) {
       ++it;

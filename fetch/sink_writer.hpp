@@ -16,10 +16,11 @@
 
 namespace modeld::fetch {
 
-/// Writes to sinks on a thread of its own, in order, so that hashing and disk overlap with the
-/// network. Owned and called by one thread; a bounded queue lies between. Both sides work in long
-/// bursts: bytes are handed over in chunks, and who waited starts again at half the limit, since a
-/// change of threads for each record costs more than the hashing.
+/// Writes to sinks on threads of its own, so that hashing and disk overlap with the network. The
+/// bytes of one sink are written in order and never by two threads at once; several sinks are
+/// written side by side. Owned and called by one thread; a bounded queue lies between. Both sides
+/// work in long bursts: bytes are handed over in chunks, and who waited starts again at half the
+/// limit, since a change of threads for each record costs more than the hashing.
 class SinkWriter {
 public:
   using Buffer = std::vector<std::byte>;
@@ -35,9 +36,10 @@ public:
     std::optional<Error> error_; ///< of the first write that failed; later ones are dropped
     std::size_t pending_ = 0;    ///< bytes handed over and not written yet
     bool awaited_ = false;       ///< idle() was asked, and has to be told
+    bool in_work_ = false;       ///< a thread writes for it
   };
 
-  /// `limit` in bytes; `wake` is called from the writer's thread when an awaited channel is idle.
+  /// `limit` in bytes; `wake` is called from a writing thread when an awaited channel is idle.
   SinkWriter(std::size_t limit, std::function<void()> wake)
       : limit_(limit), wake_(std::move(wake)) {}
   /// Writes what was handed over, then ends.
@@ -64,20 +66,22 @@ private:
     Buffer bytes;
   };
   void run();
+  /// The first in the queue that no thread must be waited for, or its end.
+  std::deque<Chunk>::iterator next();
   void hand_over(Channel& channel, std::unique_lock<std::mutex>& lock);
   void queue(Channel& channel, ByteSink* sink, Buffer bytes, std::unique_lock<std::mutex>& lock);
 
   const std::size_t limit_;
   const std::function<void()> wake_;
-  std::mutex mutex_; ///< guards all below, and error_, pending_ and awaited_ of channels
+  std::mutex mutex_; ///< guards all below, and what channels have beyond open_ and sink_
   std::condition_variable more_;
   std::condition_variable less_;
   std::deque<Chunk> queue_;
-  std::size_t queued_ = 0;     ///< bytes in the queue and in work
-  Channel* in_work_ = nullptr; ///< that a write runs for
-  std::vector<Buffer> spare_;  ///< to use again
+  std::size_t queued_ = 0;    ///< bytes in the queue and in work
+  std::size_t waiting_ = 0;   ///< threads that have nothing to do
+  std::vector<Buffer> spare_; ///< to use again
   bool stopping_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_; ///< the owner's
 };
 
 } // namespace modeld::fetch

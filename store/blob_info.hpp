@@ -33,6 +33,9 @@ struct Expected {
   std::string what;              ///< for messages: "org/name@commit: model.safetensors"
   std::string job; ///< job that keeps the blob from collection until it ends; or empty
   std::shared_ptr<SpaceReservation> space; ///< shrinks as bytes are written; may be null
+  /// Large content leaves the page cache as soon as it is on the disk: nobody reads it right away,
+  /// and it must not push a model out of memory that is running.
+  bool uncached = false;
 };
 
 } // namespace modeld::store

@@ -202,6 +202,20 @@ Result<void> Disk::sync(const Fd& file, const std::string& path) const {
                 [&] { return fsync(file.get()); });
 }
 
+Result<void> Disk::write_out(const Fd& file, const std::string& path, std::uint64_t offset,
+                             std::uint64_t length) const {
+  const auto from = static_cast<off64_t>(offset);
+  const auto size = static_cast<off64_t>(length);
+  MODELD_TRY(change({DiskOp::write_out, absolute(path), {}, offset, length}, "syncing", [&] {
+    const int done = sync_file_range(file.get(), from, size,
+                                     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                         SYNC_FILE_RANGE_WAIT_AFTER);
+    return done != 0 && errno == ENOSYS ? 0 : done; // then the sync at the end does it all
+  }));
+  [[maybe_unused]] const int ignored = posix_fadvise(file.get(), from, size, POSIX_FADV_DONTNEED);
+  return {};
+}
+
 Result<void> Disk::sync_folder(const std::string& path) const {
   Fd folder(openat(fd_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return fail(from_errno(errno, fmt::format("opening folder '{}'", absolute(path))));

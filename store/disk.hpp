@@ -21,6 +21,7 @@ enum class DiskOp {
   create,
   write,
   sync,
+  write_out, ///< of a part, which nothing promises to survive a power cut
   sync_folder,
   rename,
   link,
@@ -40,8 +41,8 @@ struct DiskEvent {
   DiskOp op;
   std::string path;
   std::string to;           ///< rename, link, clone: the new name; symlink: the target
-  std::uint64_t offset = 0; ///< write
-  std::uint64_t size = 0;   ///< write, truncate, allocate
+  std::uint64_t offset = 0; ///< write, write_out
+  std::uint64_t size = 0;   ///< write, write_out, truncate, allocate
 };
 
 /// Sees every change of the disk that the store makes, before and after. Tests fail or end the
@@ -98,6 +99,10 @@ public:
   Result<void> write(const Fd& file, const std::string& path, std::span<const std::byte> bytes,
                      std::uint64_t offset) const;
   Result<void> sync(const Fd& file, const std::string& path) const;
+  /// Waits until a part is on the disk, and takes it out of the page cache. After an error those
+  /// bytes are lost: no later sync tells of it.
+  Result<void> write_out(const Fd& file, const std::string& path, std::uint64_t offset,
+                         std::uint64_t length) const;
   Result<void> sync_folder(const std::string& path) const;
   Result<void> set_mode(const Fd& file, const std::string& path, std::uint32_t mode) const;
   Result<void> set_mode(const std::string& path, std::uint32_t mode) const;

@@ -33,13 +33,21 @@ void Ingest::State::start_hashing() {
   if (expected.size && (small || expected.git_oid)) git.emplace(*expected.size);
 }
 
-void Ingest::State::start_writeback(std::uint64_t end) {
-  if (end < writeback + k_writeback) return;
+Result<void> Ingest::State::start_writeback(std::uint64_t end) {
+  if (end < writeback + k_writeback) return {};
   // A hint: what goes wrong here shows in the sync at the end.
   [[maybe_unused]] const int ignored =
       ::sync_file_range(file.get(), static_cast<off64_t>(writeback),
                         static_cast<off64_t>(end - writeback), SYNC_FILE_RANGE_WRITE);
+  // What was begun the last time has most likely arrived by now.
+  if (expected.uncached && writeback > uncached) {
+    auto written = store->disk.write_out(file, path, uncached, writeback - uncached);
+    lost = !written;
+    MODELD_TRY(written);
+    uncached = writeback;
+  }
   writeback = end;
+  return {};
 }
 
 void Ingest::State::update(std::span<const std::byte> bytes) {
@@ -61,7 +69,7 @@ Result<void> Ingest::State::take(std::span<const std::byte> bytes) {
   if (side == nullptr) {
     side = std::make_unique<SideWorker>([this](std::span<const std::byte> b) {
       written_beside = store->disk.write(file, path, b, offset);
-      start_writeback(offset + b.size());
+      if (written_beside) written_beside = start_writeback(offset + b.size());
     });
   }
   // Hashing is what takes time, so it does not wait for the other thread to wake up.
@@ -122,7 +130,7 @@ void Ingest::State::release_partial() {
 
 void Ingest::State::end() {
   if (finished || store == nullptr) return;
-  if (partial.empty()) {
+  if (partial.empty() || lost) {
     discard();
     return;
   }
@@ -184,6 +192,8 @@ Result<void> Ingest::restart() {
   s.drop_note();
   s.offset = 0;
   s.writeback = 0;
+  s.uncached = 0;
+  s.lost = false;
   s.proved.reset();
   s.failed = false;
   s.start_hashing();

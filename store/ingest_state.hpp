@@ -26,7 +26,9 @@ struct Ingest::State {
   std::string partial; ///< key of a resumable ingest, or empty
   std::uint64_t offset = 0;
   std::uint64_t writeback = 0; ///< up to here the kernel was told to write to the disk
+  std::uint64_t uncached = 0;  ///< up to here all is on the disk, and not in the page cache
   bool failed = false;
+  bool lost = false;     ///< the disk did not take what was written
   bool replaced = false; ///< damaged bytes had the name before
   bool finished = false; ///< published or dropped: nothing left to clean up
   validate::PieceHasher sha256{k_piece_bytes};
@@ -46,7 +48,7 @@ struct Ingest::State {
   /// Large pieces are written while they are hashed.
   Result<void> take(std::span<const std::byte> bytes);
   /// Lets the disk work while the rest is on its way: the sync at the end finds little left to do.
-  void start_writeback(std::uint64_t end);
+  Result<void> start_writeback(std::uint64_t end);
   /// Takes what the file already holds.
   Result<void> absorb();
   /// The id of bytes whose number was not known before, read back.

@@ -27,7 +27,7 @@ private:
 
   void run();
   /// Until there is something to do, or the end.
-  State next(bool soon) const;
+  State next() const;
 
   Work work_;
   std::span<const std::byte> bytes_; ///< the owner's while idle, the thread's while busy

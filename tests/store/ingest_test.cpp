@@ -4,7 +4,11 @@
 #include "tests/store/faults.hpp"
 #include "tests/store/fixture.hpp"
 
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +34,26 @@ Expected size_only(std::uint64_t size) {
 std::size_t files_in(const fs::path& folder) {
   return static_cast<std::size_t>(
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+/// The part of a file that is in the page cache, of 1.
+double resident(const fs::path& path) {
+  const store::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto size = static_cast<std::size_t>(fs::file_size(path));
+  void* mapped = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  REQUIRE(mapped != MAP_FAILED);
+  std::vector<unsigned char> pages((size + 4095) / 4096);
+  REQUIRE(mincore(mapped, size, pages.data()) == 0);
+  munmap(mapped, size);
+  const auto there = std::count_if(pages.begin(), pages.end(), [](auto page) { return page & 1; });
+  return static_cast<double>(there) / static_cast<double>(pages.size());
+}
+
+/// Whether files there have another home than the page cache.
+bool on_a_disk(const fs::path& folder) {
+  struct statfs info {};
+  REQUIRE(statfs(folder.c_str(), &info) == 0);
+  return info.f_type != TMPFS_MAGIC;
 }
 
 } // namespace
@@ -401,4 +425,57 @@ TEST_CASE("Ingest of a large piece can begin again after a failed write", "[stor
   REQUIRE(ingest->restart());
   REQUIRE(ingest->write(bytes_of(text)));
   CHECK(ingest->commit()->sha256 == sha(text));
+}
+
+TEST_CASE("Ingest keeps large content out of the page cache where that is asked",
+          "[store][ingest]") {
+  TempDir dir;
+  const auto store = open_store(dir / "root");
+  const std::string piece(512 << 10, 'x');
+  constexpr std::size_t k_pieces = 100; // 50 MiB
+  const bool uncached = GENERATE(true, false);
+  Expected expected = size_only(k_pieces * piece.size());
+  expected.uncached = uncached;
+  auto ingest = *store->begin_ingest(expected);
+  for (std::size_t i = 0; i < k_pieces; ++i) {
+    REQUIRE(ingest->write(bytes_of(piece)));
+  }
+  const auto blob = ingest->commit();
+  REQUIRE(blob);
+  const double part = resident(store->blob_path(blob->sha256));
+  if (uncached && on_a_disk(dir.path())) {
+    CHECK(part < 0.5);
+  } else {
+    CHECK(part > 0.5);
+  }
+}
+
+TEST_CASE("Ingest drops a resumable file whose bytes the disk did not take",
+          "[store][ingest][resume]") {
+  TempDir dir;
+  ErrorWatcher watcher;
+  const auto store = open_store(dir / "root", small_options(&watcher));
+  const std::string piece(4 << 20, 'x');
+  Expected expected = size_only(10 * piece.size());
+  expected.uncached = true;
+  {
+    auto ingest = *store->resume_ingest("key", expected);
+    watcher.matches = [](const store::DiskEvent& event) {
+      return event.op == store::DiskOp::write_out;
+    };
+    watcher.arm(0, EIO);
+    for (std::size_t i = 0; i < 3; ++i) {
+      REQUIRE(ingest->write(bytes_of(piece)));
+    }
+    CHECK(ingest->write(bytes_of(piece)).error().code == Errc::io);
+    CHECK(watcher.fired());
+    CHECK_FALSE(ingest->commit());
+  }
+  CHECK(files_in(dir / "root/tmp") == 0);
+  auto again = *store->resume_ingest("key", expected);
+  CHECK(again->offset() == 0);
+  for (std::size_t i = 0; i < 10; ++i) {
+    REQUIRE(again->write(bytes_of(piece)));
+  }
+  CHECK(again->commit());
 }
