@@ -202,6 +202,7 @@ Result<void> FileFetch::write(std::span<const std::byte> bytes) {
 }
 
 Result<void> FileFetch::write(SinkWriter::Buffer bytes) {
+  if (file_.size <= k_inline) return write(std::span<const std::byte>(bytes));
   const std::size_t size = bytes.size();
   MODELD_TRY(context_.writer.write(channel_, *sink_, std::move(bytes)));
   written_ += size;
