@@ -25,7 +25,9 @@ std::string remark(const api::Job& job) {
   if (job.error) return job.error->message;
   if (!job.notice.empty()) return job.notice;
   if (job.total == 0 || job.finished()) return {};
-  return fmt::format("{} of {}", human_bytes(job.done), human_bytes(job.total));
+  std::string text = fmt::format("{} of {}", human_bytes(job.done), human_bytes(job.total));
+  if (job.limit_rate != 0) text += fmt::format(", at most {}/s", human_bytes(job.limit_rate));
+  return text;
 }
 
 Result<int> jobs(CommandContext& context, const Options& options) {

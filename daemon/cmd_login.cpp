@@ -2,6 +2,7 @@
 #include "daemon/commands.hpp"
 #include "daemon/request.hpp"
 #include "fetch/environment.hpp"
+#include "fetch/stored_tokens.hpp"
 #include "schema/json.hpp"
 
 #include <CLI/CLI.hpp>
@@ -93,11 +94,27 @@ Result<std::string> user_of(CommandContext& context, const std::string& token) {
   return json_string(answer.body, "name");
 }
 
-Result<int> login(CommandContext& context, bool check) {
+struct LoginOptions {
+  std::string stored;
+  bool unchecked = false;
+};
+
+Result<fetch::Token> wanted_token(CommandContext& context, const LoginOptions& options) {
+  if (options.stored.empty()) return ask_for_token(context);
+  MODELD_ASSIGN(auto stored, fetch::find_stored_token(fetch::ProcessEnvironment(), options.stored));
+  if (!stored.expires) return std::move(stored.token);
+  return fail(Errc::invalid_argument,
+              fmt::format("keeping the token '{}': it is of a login by browser, and only hf renews it",
+                          options.stored),
+              "hf auth switch makes it the one that is used here too; or make a token at the Hub "
+              "under settings/tokens");
+}
+
+Result<int> login(CommandContext& context, const LoginOptions& options) {
   MODELD_ASSIGN(const auto path, login_file());
-  MODELD_ASSIGN(const auto token, ask_for_token(context));
+  MODELD_ASSIGN(const auto token, wanted_token(context, options));
   boost::json::object result{{"file", path}};
-  if (check) {
+  if (!options.unchecked) {
     MODELD_ASSIGN(const auto name, user_of(context, token.reveal()));
     result["name"] = name;
   }
@@ -145,12 +162,17 @@ Result<int> whoami(CommandContext& context) {
 } // namespace
 
 void add_login(CLI::App& app, CommandContext& context) {
-  auto unchecked = std::make_shared<bool>(false);
+  auto options = std::make_shared<LoginOptions>();
   CLI::App* command = app.add_subcommand(
       "login", "Keep a Hub token for this user: typed, or one line on standard input");
-  command->add_flag("--no-check", *unchecked, "Do not ask the Hub whether it takes the token");
-  command->callback([&context, unchecked] {
-    context.run = [&context, unchecked] { return login(context, !*unchecked); };
+  command
+      ->add_option("--stored", options->stored,
+                   "Take the token that hf keeps under this name instead (hf auth list)")
+      ->type_name("NAME");
+  command->add_flag("--no-check", options->unchecked,
+                    "Do not ask the Hub whether it takes the token");
+  command->callback([&context, options] {
+    context.run = [&context, options] { return login(context, *options); };
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/commands.hpp"
+#include "daemon/limit_rate.hpp"
 #include "daemon/request.hpp"
-#include "daemon/size_text.hpp"
 #include "daemon/watch.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,9 +25,7 @@ Result<boost::json::object> body_of(const Options& options) {
   };
   add("include", options.include);
   add("exclude", options.exclude);
-  if (!options.limit_rate.empty()) {
-    MODELD_ASSIGN(body["limit_rate"], parse_rate(options.limit_rate, "--limit-rate"));
-  }
+  MODELD_TRY(put_limit_rate(body, options.limit_rate));
   return body;
 }
 
@@ -57,12 +55,7 @@ void add_pull(CLI::App& app, CommandContext& context) {
   command->add_option("--exclude", options->exclude, "Leave out files whose path matches")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
-  command
-      ->add_option(
-          "--limit-rate", options->limit_rate,
-          "Bytes per second that this pull may take, as in 20MiB, or none; modelctl jobs limit "
-          "changes it while it runs")
-      ->type_name("RATE");
+  add_limit_rate(*command, options->limit_rate);
   command->add_flag("--detach", options->detach, "Print the job's id instead of waiting for it");
   command->callback([&context, options] {
     context.run = [&context, options] { return pull(context, *options); };

@@ -41,10 +41,11 @@ Result<Response> build(Services& services, const Request& request) {
   if (auto known = services.paths->answer(request.peer, request.body)) {
     return Response::text(*std::move(known), "application/json");
   }
-  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "recipe"}));
+  MODELD_ASSIGN(const auto body, body_object(request, {"ref", "recipe", "limit_rate"}));
   MODELD_ASSIGN(const auto text, required_text(body, "ref"));
   MODELD_ASSIGN(const auto ref, ModelRef::parse(text));
   MODELD_ASSIGN(const auto overrides, overrides_of(body));
+  MODELD_ASSIGN(const auto limit_rate, optional_number(body, "limit_rate"));
   const std::uint64_t generation = services.store.generation();
   MODELD_ASSIGN(const auto selection, parse_selection(ref.selector, overrides));
   MODELD_ASSIGN(const auto here, find_here(services, request, ref, selection));
@@ -57,8 +58,9 @@ Result<Response> build(Services& services, const Request& request) {
   }
   MODELD_TRY(check_quota(services.store, ref, request.peer.uid));
   MODELD_ASSIGN(auto token, request_token(request));
-  MODELD_ASSIGN(const auto job, services.jobs.submit(variant_request(
-                                    ref, overrides, request.peer.uid, std::move(token))));
+  JobRequest asked = variant_request(ref, overrides, request.peer.uid, std::move(token));
+  asked.limit_rate = limit_rate;
+  MODELD_ASSIGN(const auto job, services.jobs.submit(std::move(asked)));
   return Response::json({{"job", job->view().to_json()}}, 202);
 }
 

@@ -187,6 +187,7 @@ api::Job Job::view_locked(Shown& shown) const {
   view.notice = shown.notice;
   view.done = done;
   view.total = progress_.total;
+  view.limit_rate = bandwidth_->limit();
   view.uid = uid_;
   view.created = created_;
   view.updated = shown.updated;

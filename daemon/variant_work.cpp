@@ -99,6 +99,7 @@ Result<Pulled> pull(Services& services, Job& job, const Asked& asked) {
                             asked.selection.mmproj ? ModelPart::projector : ModelPart::model};
   JobRequest request = pull_request(asked.ref, purpose, {}, job.uid(), job.token());
   request.by_client = false;
+  if (const std::uint64_t limit = job.bandwidth()->limit(); limit != 0) request.limit_rate = limit;
   MODELD_ASSIGN(const auto child, services.jobs.submit(std::move(request)));
   Pulled pulled;
   MODELD_ASSIGN(pulled.answer, services.jobs.follow(job, child));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fetch/environment.hpp"
 
+#include "fetch/stored_tokens.hpp"
+
 #include <fmt/format.h>
 
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 
 namespace modeld::fetch {
@@ -49,6 +52,10 @@ bool is_on(const Environment& environment, std::string_view name) {
 
 } // namespace
 
+std::int64_t Environment::now() const {
+  return std::time(nullptr);
+}
+
 std::optional<std::string> ProcessEnvironment::variable(std::string_view name) const {
   const char* value = std::getenv(std::string(name).c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -85,6 +92,11 @@ std::string login_file_of(const Environment& environment) {
   return expand_home(environment, folder) + "/modeld/token";
 }
 
+std::string token_file_of(const Environment& environment) {
+  const std::string path = expand_home(environment, value_of(environment, "HF_TOKEN_PATH"));
+  return path.empty() ? hf_home(environment) + "/token" : path;
+}
+
 Result<FoundToken> find_token(const Environment& environment) {
   for (const std::string_view name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
     auto token = Token::parse(value_of(environment, name));
@@ -97,13 +109,13 @@ Result<FoundToken> find_token(const Environment& environment) {
     if (!token && token.error().code != Errc::not_found) return fail(std::move(token).error());
     if (token && !token->empty()) return FoundToken{std::move(*token), own};
   }
-  std::string path = expand_home(environment, value_of(environment, "HF_TOKEN_PATH"));
-  if (path.empty()) path = hf_home(environment) + "/token";
+  const std::string path = token_file_of(environment);
   MODELD_ASSIGN(const auto file, environment.file(path));
   if (!file) return FoundToken{};
   auto token = Token::parse(file->text);
   if (!token) return fail(std::move(token).error().context(fmt::format("'{}'", path)));
   if (token->empty()) return FoundToken{};
+  MODELD_TRY(check_expiry(environment, *token));
   return FoundToken{std::move(*token), path};
 }
 

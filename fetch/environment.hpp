@@ -26,6 +26,8 @@ public:
   };
   /// A small file; nothing where there is none; an error where it cannot be read.
   virtual Result<std::optional<File>> file(const std::string& path) const = 0;
+  /// Unix seconds.
+  virtual std::int64_t now() const;
 };
 
 /// The process's own environment and disk.
@@ -45,10 +47,13 @@ struct FoundToken {
 /// ~/.config/modeld/token.
 std::string login_file_of(const Environment& environment);
 
+/// huggingface_hub's token file: HF_TOKEN_PATH, else $HF_HOME/token, where HF_HOME is
+/// $XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface.
+std::string token_file_of(const Environment& environment);
+
 /// The user's own token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, that of `modelctl login` (denied where
-/// others may read it), then as huggingface_hub has it (hub-protocol.md section 3): the file
-/// HF_TOKEN_PATH, else $HF_HOME/token, where HF_HOME is $XDG_CACHE_HOME/huggingface, else
-/// ~/.cache/huggingface. HF_HUB_DISABLE_IMPLICIT_TOKEN leaves the files out.
+/// others may read it), then huggingface_hub's file (hub-protocol.md section 3), denied where that
+/// program knows that it has expired. HF_HUB_DISABLE_IMPLICIT_TOKEN leaves the files out.
 Result<FoundToken> find_token(const Environment& environment);
 
 /// A token file that a service reads: denied where anyone but its owner may read it, not_found

@@ -71,9 +71,19 @@ object problem_to_json(const Error& error) {
 }
 
 object Job::to_json() const {
-  object out{{"id", id},         {"kind", kind}, {"ref", ref},         {"state", state},
-             {"phase", phase},   {"done", done}, {"total", total},     {"rate", rate},
-             {"notice", notice}, {"uid", uid},   {"created", created}, {"updated", updated}};
+  object out{{"id", id},
+             {"kind", kind},
+             {"ref", ref},
+             {"state", state},
+             {"phase", phase},
+             {"done", done},
+             {"total", total},
+             {"rate", rate},
+             {"notice", notice},
+             {"uid", uid},
+             {"created", created},
+             {"updated", updated},
+             {"limit_rate", limit_rate}};
   if (result) out["result"] = *result;
   if (error) out["error"] = error_to_json(*error);
   return out;
@@ -90,6 +100,7 @@ Result<Job> Job::from_json(const object& from) {
   MODELD_ASSIGN(job.done, json_uint(from, "done"));
   MODELD_ASSIGN(job.total, json_uint(from, "total"));
   job.rate = number_or<std::uint64_t>(from, "rate");
+  job.limit_rate = number_or<std::uint64_t>(from, "limit_rate");
   job.uid = number_or<std::uint32_t>(from, "uid");
   job.created = number_or<std::int64_t>(from, "created");
   job.updated = number_or<std::int64_t>(from, "updated");

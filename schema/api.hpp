@@ -27,15 +27,16 @@ boost::json::object problem_to_json(const Error& error);
 /// A job as clients see it.
 struct Job {
   std::string id;
-  std::string kind;        ///< "pull", "variant"
-  std::string ref;         ///< what was asked for
-  std::string state;       ///< "queued", "running", "done", "failed", "cancelled"
-  std::string phase;       ///< "resolving", "listing", "downloading", ...; empty while queued
-  std::string notice;      ///< what it waits for, for people; may be empty
-  std::uint64_t done = 0;  ///< bytes of this phase
-  std::uint64_t total = 0; ///< bytes of this phase; 0 while unknown
-  std::uint64_t rate = 0;  ///< bytes per second, lately
-  std::uint32_t uid = 0;   ///< who asked first
+  std::string kind;             ///< "pull", "variant"
+  std::string ref;              ///< what was asked for
+  std::string state;            ///< "queued", "running", "done", "failed", "cancelled"
+  std::string phase;            ///< "resolving", "listing", "downloading", ...; empty while queued
+  std::string notice;           ///< what it waits for, for people; may be empty
+  std::uint64_t done = 0;       ///< bytes of this phase
+  std::uint64_t total = 0;      ///< bytes of this phase; 0 while unknown
+  std::uint64_t rate = 0;       ///< bytes per second, lately
+  std::uint64_t limit_rate = 0; ///< bytes per second it may download; 0: no limit of its own
+  std::uint32_t uid = 0;        ///< who asked first
   std::int64_t created = 0;
   std::int64_t updated = 0;
   std::optional<boost::json::object> result; ///< of a job that is done

@@ -83,6 +83,21 @@ TEST_CASE("a pull's own limit holds, shows, and changes while it runs", "[e2e][l
   }
 }
 
+TEST_CASE("get limits the download that it needs, and the list of jobs tells", "[e2e][limit]") {
+  TestHub hub;
+  hub.add_repo("org/made", {{"model.Q8_0.gguf", std::string(16 * k_mib, 'b')}});
+  PrivateDaemon daemon(hub.endpoint());
+  CHECK(daemon.ctl({"get", "--limit-rate", "fast", "org/made:Q8_0"}).status == 2);
+  const Finished started = daemon.ctl({"get", "--detach", "--limit-rate", "1MiB", "org/made:Q8_0"});
+  INFO(started.err);
+  REQUIRE(started.status == 0);
+  REQUIRE(wait_until([&] {
+    const std::string jobs = daemon.ctl({"jobs"}).out;
+    return jobs.find("pull") != std::string::npos &&
+           jobs.find("at most 1.0 MiB/s") != std::string::npos;
+  }));
+}
+
 TEST_CASE("the limit of all downloads starts with the setting and changes while they run",
           "[e2e][limit]") {
   Running run({}, "[store]\nmin_free = 0\nreserve_file = 0\n[hub]\nbandwidth = \"2MiB\"\n");

@@ -118,6 +118,33 @@ TEST_CASE("login keeps a token for its user alone, and logout forgets it", "[e2e
   CHECK(daemon.log().find(k_token) == std::string::npos);
 }
 
+TEST_CASE("login takes a token that hf keeps by name, but none that only hf renews",
+          "[e2e][users][login]") {
+  TestHub hub;
+  add_private(hub);
+  PrivateDaemon daemon(hub.endpoint());
+  const std::string home = (daemon.dir() / "home").string();
+  std::filesystem::create_directories(home + "/.cache/huggingface");
+  std::ofstream(home + "/.cache/huggingface/stored_tokens")
+      << "[work]\nhf_token = " << k_token << "\n\n[browser]\nhf_token = " << k_token
+      << "\nexpires_at = 9900000000\n";
+  const Process::Environment user{{"HOME", home},   {"XDG_CONFIG_HOME", ""},
+                                  {"HF_TOKEN", ""}, {"XDG_CACHE_HOME", ""},
+                                  {"HF_HOME", ""},  {"HF_TOKEN_PATH", ""}};
+  const Finished none = daemon.ctl({"login", "--stored", "wrok"}, user);
+  CHECK(none.status == 3);
+  CHECK_THAT(none.err, Contains("'work'") && Contains("'browser'"));
+  const Finished renewed = daemon.ctl({"login", "--stored", "browser"}, user);
+  CHECK(renewed.status == 2);
+  CHECK_THAT(renewed.err, Contains("hf auth switch"));
+  CHECK_FALSE(std::filesystem::exists(home + "/.config/modeld/token"));
+  const Finished good = daemon.ctl({"login", "--stored", "work"}, user);
+  INFO(good.err);
+  REQUIRE(good.status == 0);
+  CHECK_THAT(good.err, Contains("'tester'"));
+  CHECK(daemon.ctl({"pull", "org/private"}, user).status == 0);
+}
+
 TEST_CASE("the daemon's own token opens what its callers have none for, if its file is private",
           "[e2e][users][token-file]") {
   TestHub hub;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fetch/environment.hpp"
 
+#include "fetch/stored_tokens.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <catch2/catch.hpp>
@@ -23,6 +24,7 @@ public:
     const auto it = files.find(path);
     return it == files.end() ? std::nullopt : std::optional(it->second);
   }
+  std::int64_t now() const override { return 1'800'000'000; } // 2027-01-15
   std::map<std::string, std::string> variables{{"HOME", "/home/me"}};
   std::map<std::string, File> files;
 };
@@ -127,4 +129,73 @@ TEST_CASE("endpoint_of and is_offline read the variables as huggingface_hub does
   CHECK(hub_cache_of(at) == "/home/me/.cache/huggingface/hub");
   at.variables["HF_HUB_CACHE"] = "/c";
   CHECK(hub_cache_of(at) == "/c");
+}
+
+TEST_CASE("find_stored_token reads what huggingface_hub keeps by name", "[fetch][credentials]") {
+  FakeEnvironment at;
+  CHECK(read_stored_tokens(at)->empty());
+  CHECK(find_stored_token(at, "work").error().code == Errc::not_found);
+  at.files["/home/me/.cache/huggingface/stored_tokens"] = {
+      "[alt \xC3\xBC 1.5]\nhf_token = hf_one\n\n"
+      "[work]\nhf_token = hf_two%x\n\n"
+      "[old]\nhf_token = hf_three\nrefresh_token = r\nexpires_at = 1700000000\n\n"
+      "[browser]\nhf_token = hf_four\nrefresh_token = r\nexpires_at = 1900000000\n\n"
+      "[empty]\nother = 1",
+      0600};
+  CHECK(read_stored_tokens(at)->size() == 4);
+  CHECK(find_stored_token(at, "work")->token.reveal() == "hf_two%x");
+  CHECK(find_stored_token(at, "alt \xC3\xBC 1.5")->token.reveal() == "hf_one");
+  CHECK(find_stored_token(at, "browser")->expires == 1'900'000'000);
+  const auto old = find_stored_token(at, "old");
+  REQUIRE_FALSE(old);
+  CHECK(old.error().code == Errc::denied);
+  CHECK(old.error().message.find("2023-11-14 22:13:20 UTC") != std::string::npos);
+  const auto none = find_stored_token(at, "wrok");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == Errc::not_found);
+  CHECK(none.error().message.find("'work'") != std::string::npos);
+  CHECK(none.error().message.find("hf_") == std::string::npos);
+
+  at.variables["HF_TOKEN_PATH"] = "/etc/hf/token"; // the other file is beside it
+  at.files["/etc/hf/stored_tokens"] = {"[work]\nhf_token = hf_five\n", 0600};
+  CHECK(find_stored_token(at, "work")->token.reveal() == "hf_five");
+}
+
+TEST_CASE("a file of stored tokens that is none tells its line, and no token",
+          "[fetch][credentials][C04]") {
+  FakeEnvironment at;
+  for (const char* bad : {"[a]\nhf_token hf_secret\n", "[a\nhf_token = hf_secret\n",
+                          "[a]\nhf_token = hf_secret\n[a]\nhf_token = hf_secret\n",
+                          "[a]\nhf_token = hf_secret with words\n"}) {
+    INFO(bad);
+    at.files["/home/me/.cache/huggingface/stored_tokens"] = {bad, 0600};
+    const auto read = read_stored_tokens(at);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().message.find("stored_tokens") != std::string::npos);
+    CHECK(read.error().message.find("hf_secret") == std::string::npos);
+    // It is not needed for the token that is used.
+    at.files["/home/me/.cache/huggingface/token"] = {"hf_used\n", 0600};
+    CHECK(found(at) == "hf_used from /home/me/.cache/huggingface/token");
+  }
+}
+
+TEST_CASE("find_token refuses a token of a login by browser that has expired",
+          "[fetch][credentials]") {
+  FakeEnvironment at;
+  at.files["/home/me/.cache/huggingface/token"] = {"hf_browser\n", 0600};
+  const auto stored = [&](const std::string& time) {
+    at.files["/home/me/.cache/huggingface/stored_tokens"] = {
+        "[b]\nhf_token = hf_browser\nexpires_at = " + time + "\n", 0600};
+  };
+  stored("1800000001");
+  CHECK(found(at) == "hf_browser from /home/me/.cache/huggingface/token");
+  stored("soon"); // nothing is known
+  CHECK(found(at) == "hf_browser from /home/me/.cache/huggingface/token");
+  stored("1800000000");
+  const auto expired = find_token(at);
+  REQUIRE_FALSE(expired);
+  CHECK(expired.error().code == Errc::denied);
+  CHECK(expired.error().hint.find("hf auth") != std::string::npos);
+  at.variables["HF_TOKEN"] = "hf_env"; // another one is not touched by it
+  CHECK(found(at) == "hf_env from HF_TOKEN");
 }
