@@ -41,13 +41,13 @@ namespace modeld::quantize {
 class ExprScope {
 public:
   virtual ~ExprScope() = default;
+  ExprScope& operator=(const ExprScope&) = delete;
   /// A value valid until the scope changes; null where there is no such name.
   virtual const boost::json::value* find(std::string_view name) const = 0;
 
 protected:
   ExprScope() = default;
   ExprScope(const ExprScope&) = default;
-  ExprScope& operator=(const ExprScope&) = delete;
 };
 
 /// A parsed expression. Immutable; any thread.

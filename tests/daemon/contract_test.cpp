@@ -7,6 +7,7 @@
 #include "daemon/repair_work.hpp"
 #include "daemon/store_records.hpp"
 #include "tests/daemon/contract.hpp"
+#include "tests/support/small_store.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "validate/sha256.hpp"
 
@@ -23,18 +24,12 @@ using namespace modeld::daemon;
 
 namespace {
 
-store::StoreOptions small_store() {
-  store::StoreOptions options;
-  options.min_free = 0;
-  options.reserve_file = 0;
-  return options;
-}
-
 // A store with one snapshot, one variant and one pin, and jobs that end at once.
 struct Fixture {
   test::TempDir dir;
   Config config;
-  std::unique_ptr<store::Store> store = store::Store::open(dir / "root", small_store()).value();
+  std::unique_ptr<store::Store> store =
+      store::Store::open(dir / "root", test::small_options()).value();
   StoreJobRecords records{*store};
   JobEngine jobs{records, {}};
   Metrics metrics;

@@ -7,6 +7,7 @@
 #include "daemon/request_message.hpp"
 #include "daemon/services.hpp"
 #include "schema/json.hpp"
+#include "tests/support/small_store.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <boost/beast/http/parser.hpp>
@@ -26,13 +27,6 @@ public:
   Result<std::vector<store::JobRecord>> list() override { return std::vector<store::JobRecord>{}; }
   Result<void> remove(std::string_view) override { return {}; }
 };
-
-store::StoreOptions small_store() {
-  store::StoreOptions options;
-  options.min_free = 0;
-  options.reserve_file = 0;
-  return options;
-}
 
 class Daemon {
 public:
@@ -81,7 +75,7 @@ private:
   test::TempDir folder_;
   Config config_;
   std::unique_ptr<store::Store> store_ =
-      store::Store::open(folder_ / "root", small_store()).value();
+      store::Store::open(folder_ / "root", test::small_options()).value();
   NoRecords records_;
   JobEngine jobs_{records_, {}};
   Metrics metrics_;

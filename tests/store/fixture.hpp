@@ -2,6 +2,7 @@
 #pragma once
 
 #include "store/store.hpp"
+#include "tests/support/small_store.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "validate/sha256.hpp"
 
@@ -29,15 +30,6 @@ inline GitOid git_id(std::string_view text) {
 /// A commit id made of one digit.
 inline GitOid commit_of(char digit) {
   return *GitOid::parse(std::string(40, digit));
-}
-
-/// Small and quick: no reserve file, no floor of free space.
-inline store::StoreOptions small_options(store::DiskWatcher* watcher = nullptr) {
-  store::StoreOptions options;
-  options.min_free = 0;
-  options.reserve_file = 0;
-  options.watcher = watcher;
-  return options;
 }
 
 inline std::unique_ptr<store::Store> open_store(const std::filesystem::path& root,
