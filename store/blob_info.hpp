@@ -25,6 +25,14 @@ struct BlobInfo {
   bool operator==(const BlobInfo&) const = default;
 };
 
+/// Bytes of an unfinished file that came before those in front of them.
+struct ShelvedPart {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+
+  bool operator==(const ShelvedPart&) const = default;
+};
+
 /// What is promised about bytes that are about to arrive. All that is given is checked.
 struct Expected {
   std::optional<std::uint64_t> size;

@@ -155,11 +155,25 @@ Result<void> read_quarantine(Store::State& s, CollectFacts& facts) {
   return {};
 }
 
+/// The parts beside a partial file go and stay with it: its size and its age are theirs too.
+Result<void> add_shelf(const Disk& disk, const std::vector<FolderEntry>& entries,
+                       const std::string& partial, StrayFile& file) {
+  for (const FolderEntry& entry : entries) {
+    const auto name = layout::parse_shelved(entry.name);
+    if (!name || name->partial != partial) continue;
+    MODELD_ASSIGN(const auto part, look_at(disk, fmt::format("{}/{}", layout::k_tmp, entry.name)));
+    file.bytes += part.bytes;
+    file.changed = std::max(file.changed, part.changed);
+  }
+  return {};
+}
+
 Result<void> read_files(Store::State& s, CollectFacts& facts) {
   MODELD_ASSIGN(const auto unfinished, s.disk.list(layout::k_tmp));
   for (const FolderEntry& entry : unfinished) {
     if (!layout::is_partial(entry.name)) continue;
     MODELD_ASSIGN(auto file, look_at(s.disk, fmt::format("{}/{}", layout::k_tmp, entry.name)));
+    MODELD_TRY(add_shelf(s.disk, unfinished, entry.name, file));
     auto active = s.active_partials.lock();
     file.active = std::any_of(active->begin(), active->end(), [&file](const std::string& key) {
       return layout::partial(key) == file.path;

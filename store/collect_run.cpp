@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/collect.hpp"
 #include "store/layout.hpp"
+#include "store/shelf.hpp"
 #include "store/show.hpp"
 #include "store/state.hpp"
 
@@ -102,6 +103,10 @@ private:
       return {};
     }
     MODELD_TRY(state_.disk.unlink(layout::note_of(item.name)));
+    MODELD_ASSIGN(const auto offsets, shelved_offsets(state_.disk, item.name));
+    for (const std::uint64_t offset : offsets) {
+      MODELD_TRY(state_.disk.unlink(layout::shelved(item.name, offset)));
+    }
     return state_.disk.unlink(item.name);
   }
 

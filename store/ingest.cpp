@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -112,13 +113,14 @@ void Ingest::State::discard() {
   finished = true;
   // A file that cannot be removed now is swept at the next start.
   [[maybe_unused]] const auto ignored = store->disk.unlink(path);
-  drop_note();
+  drop_beside();
   release_partial();
 }
 
-void Ingest::State::drop_note() const {
+void Ingest::State::drop_beside() {
   if (partial.empty()) return;
   [[maybe_unused]] const auto ignored = store->disk.unlink(layout::note_of(path));
+  shelf.clear();
 }
 
 void Ingest::State::release_partial() {
@@ -178,6 +180,47 @@ std::string Ingest::note() const {
   return state_->store->disk.read_text(layout::note_of(state_->path), k_longest_note).value_or("");
 }
 
+Result<void> Ingest::shelve(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces) {
+  State& s = *state_;
+  std::uint64_t length = 0;
+  for (const auto& piece : pieces) {
+    length += piece.size();
+  }
+  const std::uint64_t size = s.expected.size.value_or(std::numeric_limits<std::uint64_t>::max());
+  if (s.partial.empty() || offset > size || length > size - offset) {
+    return fail(Errc::invalid_argument,
+                fmt::format("keeping {} bytes at {} of '{}': it cannot be continued, or has only "
+                            "{} bytes",
+                            length, offset, s.what(), size));
+  }
+  const std::uint64_t replaced = s.shelf.length_at(offset);
+  MODELD_TRY(s.shelf.put(offset, pieces, s.store->temporary("shelf")));
+  if (s.expected.space == nullptr) return {};
+  s.expected.space->need(replaced);
+  s.expected.space->use(length);
+  return {};
+}
+
+Result<std::vector<std::byte>> Ingest::unshelve(std::uint64_t offset) {
+  State& s = *state_;
+  const std::uint64_t length = s.shelf.length_at(offset);
+  auto bytes = s.shelf.take(offset);
+  if (s.expected.space != nullptr) s.expected.space->need(length);
+  return bytes;
+}
+
+std::vector<ShelvedPart> Ingest::shelved() const {
+  return state_->shelf.list();
+}
+
+void Ingest::clear_shelf() {
+  State& s = *state_;
+  for (const ShelvedPart& part : s.shelf.list()) {
+    if (s.expected.space != nullptr) s.expected.space->need(part.length);
+  }
+  s.shelf.clear();
+}
+
 void Ingest::drop() {
   state_->discard();
 }
@@ -189,7 +232,8 @@ Result<void> Ingest::restart() {
                 fmt::format("storing '{}': the ingest has ended", s.what()));
   }
   MODELD_TRY(s.store->disk.truncate(s.file, s.path, 0));
-  s.drop_note();
+  clear_shelf();
+  s.drop_beside();
   s.offset = 0;
   s.writeback = 0;
   s.uncached = 0;
@@ -228,6 +272,8 @@ Result<std::unique_ptr<Ingest>> Store::resume_ingest(std::string_view key, Expec
   state->start_hashing();
   MODELD_ASSIGN(state->file, state_->disk.open_write(state->path, 0600));
   MODELD_TRY(state->absorb());
+  state->shelf.open(state_->disk, state->path, state->offset,
+                    state->expected.size.value_or(std::numeric_limits<std::uint64_t>::max()));
   auto ingest = std::make_unique<Ingest>(std::move(state));
   if (ingest->offset() > ingest->state_->expected.size.value_or(ingest->offset())) {
     MODELD_TRY(ingest->restart());

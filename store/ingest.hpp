@@ -4,11 +4,13 @@
 #include "schema/byte_sink.hpp"
 #include "store/blob_info.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace modeld::store {
 
@@ -19,7 +21,7 @@ class Store;
 ///
 /// 1. Nothing is visible before commit() has proved size and digests.
 /// 2. Without commit() the file is unlinked, except for a resumable ingest, which is kept (with
-///    what was written so far) until commit() or drop().
+///    what was written and shelved so far) until commit() or drop().
 /// 3. After an error of write() only commit() is refused; a resumable file keeps what it has.
 class Ingest final : public ByteSink {
 public:
@@ -46,9 +48,22 @@ public:
   /// Those words; empty where there are none, or none that can be read.
   std::string note() const;
 
+  /// Keeps bytes beside a resumable file that came before those in front of them, so that its next
+  /// life need not fetch them again: at most Shelf::k_longest, at or behind offset(), where no
+  /// other part is. An error leaves nothing behind. These four may be called while another thread
+  /// writes, by one thread at a time.
+  Result<void> shelve(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces);
+  /// Gives the part at this offset back, and keeps it no longer: corrupt where it does not check,
+  /// not_found.
+  Result<std::vector<std::byte>> unshelve(std::uint64_t offset);
+  /// The parts that are kept, in order. Whether they check is seen by unshelve().
+  std::vector<ShelvedPart> shelved() const;
+  void clear_shelf();
+
   /// Forgets the bytes, also those of a resumable file.
   void drop();
-  /// Starts again at offset 0: the source does not continue where we stopped.
+  /// Starts again at offset 0, with nothing on the shelf: the source does not continue where we
+  /// stopped.
   Result<void> restart();
 
   struct State;

@@ -203,7 +203,7 @@ Result<void> publish(const std::vector<Ingest::State*>& all) {
       folders, [&](const std::string& folder) { return store.disk.sync_folder(folder); }));
   for (Ingest::State* one : all) {
     one->finished = true;
-    one->drop_note();
+    one->drop_beside();
     one->release_partial();
     one->note_pieces();
   }

@@ -4,6 +4,7 @@
 #include "store/fd.hpp"
 #include "store/ingest.hpp"
 #include "store/pieces.hpp"
+#include "store/shelf.hpp"
 #include "store/side_worker.hpp"
 #include "store/state.hpp"
 #include "validate/sha256.hpp"
@@ -34,6 +35,7 @@ struct Ingest::State {
   validate::PieceHasher sha256{k_piece_bytes};
   std::optional<validate::GitBlobHasher> git;
   std::optional<BlobInfo> proved;
+  Shelf shelf; ///< of a resumable ingest
   Result<void> written_beside;
   std::unique_ptr<SideWorker> side; ///< last: it uses the file
 
@@ -54,8 +56,8 @@ struct Ingest::State {
   /// The id of bytes whose number was not known before, read back.
   Result<GitOid> git_id_afterwards() const;
   void discard();
-  /// One that stays is swept at the next start.
-  void drop_note() const;
+  /// Note and shelf; what stays is swept at the next start.
+  void drop_beside();
   void release_partial();
   /// Without commit: a plain file goes, a resumable one keeps what is known to be written.
   void end();

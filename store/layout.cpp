@@ -3,7 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace modeld::store::layout {
+namespace {
+
+constexpr std::string_view k_shelved = ".at-";
+
+std::string_view stem_of(std::string_view partial) {
+  return partial.substr(0, partial.size() - k_partial_suffix.size());
+}
+
+} // namespace
 
 std::string blob_folder(const Sha256Digest& digest) {
   return fmt::format("{}/{}", k_blobs, to_hex(digest.bytes.data(), 1));
@@ -54,11 +65,27 @@ std::string partial(std::string_view key) {
 }
 
 std::string note_of(std::string_view partial) {
-  return fmt::format("{}.note", partial.substr(0, partial.size() - k_partial_suffix.size()));
+  return fmt::format("{}.note", stem_of(partial));
+}
+
+std::string shelved(std::string_view partial, std::uint64_t offset) {
+  return fmt::format("{}{}{}", stem_of(partial), k_shelved, offset);
 }
 
 bool is_partial(std::string_view name) {
   return name.starts_with(k_partial_prefix) && name.ends_with(k_partial_suffix);
+}
+
+std::optional<ShelvedName> parse_shelved(std::string_view name) {
+  const auto at = name.rfind(k_shelved);
+  if (!name.starts_with(k_partial_prefix) || at == std::string_view::npos) return {};
+  const std::string_view number = name.substr(at + k_shelved.size());
+  ShelvedName parsed{fmt::format("{}{}", name.substr(0, at), k_partial_suffix), 0};
+  const auto error =
+      std::from_chars(number.data(), number.data() + number.size(), parsed.offset).ec;
+  // One number has one name, or two files would be the same part.
+  if (error != std::errc() || fmt::format("{}", parsed.offset) != number) return {};
+  return parsed;
 }
 
 } // namespace modeld::store::layout

@@ -4,6 +4,8 @@
 #include "schema/digest.hpp"
 #include "schema/model_ref.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,8 +46,16 @@ std::string view(const RepoId& repo, const GitOid& commit);
 std::string partial(std::string_view key); ///< tmp/resume-<key>.part
 /// Beside it: what its writer wants to know when it goes on. tmp/resume-<key>.note
 std::string note_of(std::string_view partial);
+/// Beside it too: bytes of it that came before it was their turn. tmp/resume-<key>.at-<offset>
+std::string shelved(std::string_view partial, std::uint64_t offset);
 
 /// Whether an entry of tmp/ is a partial file that may be resumed.
 bool is_partial(std::string_view name);
+/// Whether it is a part of one that came before its turn, and of which.
+struct ShelvedName {
+  std::string partial; ///< name of that entry
+  std::uint64_t offset = 0;
+};
+std::optional<ShelvedName> parse_shelved(std::string_view name);
 
 } // namespace modeld::store::layout

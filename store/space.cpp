@@ -46,6 +46,11 @@ void SpaceReservation::use(std::uint64_t bytes) {
   ledger_->reserved -= take(left_, bytes);
 }
 
+void SpaceReservation::need(std::uint64_t bytes) {
+  left_ += bytes;
+  ledger_->reserved += bytes;
+}
+
 void SpaceReservation::store(std::uint64_t bytes) {
   ledger_->unstored -= take(unstored_, bytes);
 }

@@ -59,6 +59,8 @@ public:
   std::uint64_t left() const { return left_.load(); }
   /// These bytes are on the disk now: statvfs sees them itself.
   void use(std::uint64_t bytes);
+  /// These are off the disk again, and will be written once more.
+  void need(std::uint64_t bytes);
   /// These are blobs now.
   void store(std::uint64_t bytes);
   /// These will not be needed: somebody else brought them.

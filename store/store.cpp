@@ -161,8 +161,8 @@ Result<void> give_to_group(const Disk& disk, const StoreOptions& options) {
                   *options.group)));
 }
 
-/// Everything unfinished goes, except partial files that a transfer may go on with, and their
-/// notes.
+/// Everything unfinished goes, except partial files that a transfer may go on with, and what lies
+/// beside them.
 Result<void> sweep(const Disk& disk) {
   MODELD_ASSIGN(const auto entries, disk.list(layout::k_tmp));
   std::set<std::string> kept;
@@ -171,8 +171,12 @@ Result<void> sweep(const Disk& disk) {
     kept.insert(entry.name);
     kept.insert(layout::note_of(entry.name));
   }
+  const auto beside_one = [&kept](const std::string& name) {
+    const auto part = layout::parse_shelved(name);
+    return part && kept.count(part->partial) != 0;
+  };
   for (const FolderEntry& entry : entries) {
-    if (!entry.folder && kept.count(entry.name) != 0) continue;
+    if (!entry.folder && (kept.count(entry.name) != 0 || beside_one(entry.name))) continue;
     const std::string path = std::string(layout::k_tmp) + '/' + entry.name;
     if (entry.folder) {
       MODELD_TRY(disk.remove_tree(path));
