@@ -15,14 +15,18 @@ constexpr std::uint64_t k_inline = 1 << 20; // bytes of a file that is written o
 FileFetch::FileFetch(DownloadContext& context, std::size_t index, const Download& download,
                      std::vector<Url> sites)
     : context_(context), index_(index), file_(download.file), sink_(download.sink),
-      written_(download.offset), planned_(download.offset) {
+      shelf_(download.shelf), written_(download.offset), planned_(download.offset) {
   source_.sites = std::move(sites);
-  if (written_ > 0) source_.validator = download.validator;
-  in_parts_ =
-      file_.size - written_ >= 2 * context.options.part_bytes && context.options.max_ranges > 1;
+  look_at_shelf();
+  const bool begun = written_ > 0 || !inherited_.empty();
+  if (begun) source_.validator = download.validator;
+  in_parts_ = !inherited_.empty() || (file_.size - written_ >= 2 * context.options.part_bytes &&
+                                      context.options.max_ranges > 1);
+  plan_inherited();
 }
 
 FileFetch::~FileFetch() {
+  if (state_ == State::working) keep_parts();
   close_parts();
   // What came in stays in the sink, for the next time.
   context_.writer.drain(channel_);
@@ -30,7 +34,7 @@ FileFetch::~FileFetch() {
 
 unsigned FileFetch::running() const {
   return static_cast<unsigned>(std::count_if(parts_.begin(), parts_.end(), [](const Part& part) {
-    return part.range->state() == RangeFetch::State::running;
+    return part.state() == RangeFetch::State::running;
   }));
 }
 
@@ -56,58 +60,75 @@ unsigned FileFetch::advance(Clock::time_point now, unsigned spare) {
   }
   hurry_front(now);
   for (const Part& part : parts_) {
+    if (!part.range) continue;
     RangeFetch& range = *part.range;
     range.check_speed(now);
     if (range.state() == RangeFetch::State::ready && range.ready_at() <= now) range.start();
   }
+  shelve_waiting(now);
   return opened;
 }
 
 /// The part in front holds up all that are through behind it.
 void FileFetch::hurry_front(Clock::time_point now) {
-  const auto done = [](const Part& part) { return part.range->state() == RangeFetch::State::done; };
-  if (parts_.size() < 2 || !std::all_of(parts_.begin() + 1, parts_.end(), done)) return;
-  parts_.front().range->hurry(now, context_.options.head_patience);
+  bool held_up = false;
+  for (std::size_t i = 1; i < parts_.size(); ++i) {
+    if (parts_[i].inherited) continue;
+    if (parts_[i].state() != RangeFetch::State::done) return;
+    held_up = true;
+  }
+  if (held_up) parts_.front().range->hurry(now, context_.options.head_patience);
 }
 
 Clock::time_point FileFetch::next_start() const {
   auto next = Clock::time_point::max();
   for (const Part& part : parts_) {
-    if (part.range->state() == RangeFetch::State::ready)
-      next = std::min(next, part.range->ready_at());
+    if (part.state() == RangeFetch::State::ready) next = std::min(next, part.range->ready_at());
   }
   return next;
 }
 
 void FileFetch::excuse(Clock::time_point now) {
   for (const Part& part : parts_) {
-    part.range->excuse(now);
+    if (part.range) part.range->excuse(now);
   }
 }
 
+std::unique_ptr<RangeFetch> FileFetch::make_range(std::uint64_t first, std::uint64_t end,
+                                                  RangeFetch::Kind kind) {
+  return std::make_unique<RangeFetch>(context_, file_, source_, *this, first, end, kind);
+}
+
 void FileFetch::open_sole() {
-  parts_.push_back({std::make_unique<RangeFetch>(context_, file_, source_, *this, written_,
-                                                 file_.size, RangeFetch::Kind::sole),
-                    {},
-                    0});
+  parts_.push_back({make_range(written_, file_.size, RangeFetch::Kind::sole),
+                    written_,
+                    file_.size,
+                    0,
+                    false,
+                    {}});
   planned_ = file_.size;
 }
 
 /// The next part, if one is left, few enough are open and memory allows.
 bool FileFetch::open_part() {
-  const std::uint64_t size = std::min(context_.options.part_bytes, file_.size - planned_);
-  if (size == 0 || parts_.size() >= context_.options.max_ranges) return false;
+  const std::uint64_t size = std::min(context_.options.part_bytes, next_gap_end() - planned_);
+  const auto own =
+      std::count_if(parts_.begin(), parts_.end(), [](const Part& part) { return !part.inherited; });
+  if (size == 0 || own >= static_cast<std::ptrdiff_t>(context_.options.max_ranges)) return false;
   // The first part finds out where the content is, so that the others need not ask the site.
   if (!parts_.empty() && !source_.found) return false;
   const std::uint64_t reserved = parts_.empty() ? 0 : size; // the first one needs no memory
   if (context_.buffered + reserved > context_.options.max_buffer_bytes && !parts_.empty())
     return false;
   context_.buffered += reserved;
-  parts_.push_back({std::make_unique<RangeFetch>(context_, file_, source_, *this, planned_,
-                                                 planned_ + size, RangeFetch::Kind::part),
-                    {},
-                    reserved});
+  parts_.push_back({make_range(planned_, planned_ + size, RangeFetch::Kind::part),
+                    planned_,
+                    planned_ + size,
+                    reserved,
+                    false,
+                    {}});
   planned_ += size;
+  plan_inherited();
   return true;
 }
 
@@ -123,13 +144,14 @@ void FileFetch::close_parts() {
 void FileFetch::pass_on() {
   while (!parts_.empty() && state_ == State::working) {
     Part& front = parts_.front();
+    if (!front.range && !take_back(front)) return;
     for (SinkWriter::Buffer& buffer : std::exchange(front.buffers, {})) {
       if (auto done = write(std::move(buffer)); !done) {
         return fail_with(
             std::move(done).error().context(fmt::format("downloading '{}'", file_.path)));
       }
     }
-    if (front.range->state() != RangeFetch::State::done) return;
+    if (front.state() != RangeFetch::State::done) return;
     context_.buffered -= front.reserved;
     parts_.pop_front();
   }
@@ -138,12 +160,13 @@ void FileFetch::pass_on() {
 /// False where the file failed. A server without ranges has the file fetched as a whole.
 bool FileFetch::look_at_ranges() {
   for (const Part& part : parts_) {
-    if (part.range->state() == RangeFetch::State::failed) {
+    if (part.state() == RangeFetch::State::failed) {
       fail_with(part.range->error());
       return false;
     }
-    if (part.range->state() == RangeFetch::State::unranged) {
+    if (part.state() == RangeFetch::State::unranged) {
       close_parts();
+      clear_shelf(); // it comes as a whole, and nobody says of which content
       in_parts_ = false;
       open_sole();
       parts_.front().range->ask_for_whole();
@@ -183,6 +206,7 @@ void FileFetch::on_validator() {
 
 Result<void> FileFetch::restart_sink() {
   context_.writer.discard(channel_);
+  clear_shelf();
   MODELD_ASSIGN(sink_, context_.host.on_restart(index_));
   written_ = 0;
   context_.host.on_progress(index_, 0);
@@ -240,6 +264,7 @@ void FileFetch::complete() {
 }
 
 void FileFetch::fail_with(Error error) {
+  keep_parts();
   close_parts();
   error_ = std::move(error);
   state_ = State::failed;

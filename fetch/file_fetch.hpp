@@ -17,7 +17,9 @@ namespace modeld::fetch {
 /// One file on its way from the Hub to its sink. Small files are one range; a large one is cut into
 /// parts, of which several travel at once: the first unfinished one straight into the sink, those
 /// behind it into memory until it is their turn. So the sink always holds a beginning of the file,
-/// and after a stop the next download goes on behind it. Used on the thread of download().
+/// and after a stop the next download goes on behind it. Where the file has a shelf, a part that
+/// waits for long lies there, and at the end so does all that came too early: the next download
+/// asks for the gaps only. Used on the thread of download().
 class FileFetch : public RangeOwner {
 public:
   enum class State { working, done, failed };
@@ -45,11 +47,19 @@ public:
 
 private:
   struct Part {
-    std::unique_ptr<RangeFetch> range;
-    std::vector<SinkWriter::Buffer> buffers; ///< bytes ahead of their turn
+    std::unique_ptr<RangeFetch> range; ///< null: all of it is on the shelf
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
     std::uint64_t reserved = 0;
+    bool inherited = false;                   ///< was on the shelf when the download began
+    std::vector<SinkWriter::Buffer> buffers;  ///< bytes ahead of their turn
+    std::optional<Clock::time_point> waits{}; ///< complete, seen so first at this time
+
+    RangeFetch::State state() const { return range ? range->state() : RangeFetch::State::done; }
   };
 
+  std::unique_ptr<RangeFetch> make_range(std::uint64_t first, std::uint64_t end,
+                                         RangeFetch::Kind kind);
   void open_sole();
   bool open_part();
   void close_parts();
@@ -63,11 +73,25 @@ private:
   Result<void> restart_sink();
   void fail_with(Error error);
 
+  // ---- file_shelf.cpp
+  void look_at_shelf();
+  /// Where the next part ends at the latest.
+  std::uint64_t next_gap_end() const;
+  void plan_inherited();
+  void shelve_waiting(Clock::time_point now);
+  bool shelve(const Part& part);
+  bool take_back(Part& front);
+  void keep_parts();
+  void clear_shelf();
+
   DownloadContext& context_;
   std::size_t index_;
   const ListedFile& file_;
   ByteSink* sink_;
   SinkWriter::Channel channel_;
+  PartShelf* shelf_;
+  bool shelf_takes_ = true;               ///< nothing went wrong in putting there
+  std::deque<PartShelf::Part> inherited_; ///< on the shelf, behind planned_; in order, disjoint
   FileSource source_;
   std::uint64_t written_;      ///< bytes in the sink, or queued for it
   std::uint64_t planned_;      ///< end of the last part

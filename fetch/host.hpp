@@ -76,7 +76,7 @@ public:
   /// any other ends the download.
   virtual Result<void> on_file_done(std::size_t index) = 0;
   /// What the sink has cannot be continued (the server's file changed, or its digest is wrong):
-  /// drops it and gives a sink that starts at offset 0.
+  /// drops it and gives a sink that starts at offset 0. The shelf has been cleared.
   virtual Result<ByteSink*> on_restart(std::size_t index) = 0;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fetch/host.hpp"
+#include "fetch/part_shelf.hpp"
 #include "fetch/token.hpp"
 #include "schema/digest.hpp"
 #include "schema/model_ref.hpp"
@@ -48,9 +49,12 @@ struct HubOptions {
   unsigned max_ranges = 8;                   ///< ranges of one file at once, as far as they help
   std::uint64_t part_bytes = 4 << 20;        ///< length of such a range
   std::uint64_t max_buffer_bytes = 24 << 20; ///< for ranges ahead of their turn, of one download
-  std::size_t max_answer_bytes = 64 << 20;   ///< of an API answer
-  std::size_t max_pages = 10'000;            ///< of a listing
-  std::size_t max_files = 1'000'000;         ///< of a repository
+  /// How long a complete range waits in memory for its turn before it goes on the file's shelf:
+  /// longer than it ever does where the link is fast, so that nothing is written twice there.
+  std::chrono::milliseconds shelve_after{1'000};
+  std::size_t max_answer_bytes = 64 << 20; ///< of an API answer
+  std::size_t max_pages = 10'000;          ///< of a listing
+  std::size_t max_files = 1'000'000;       ///< of a repository
 
   /// Other endpoints to try first, in order, without the token: for resolve and list, and for the
   /// content of files. What they send is proved as the Hub's own.
@@ -77,6 +81,9 @@ struct Download {
   /// Gets the bytes from `offset` on, in order, perhaps on a thread of the client's own; owned by
   /// the caller. Nobody writes to it once on_file_done is called or download() has returned.
   ByteSink* sink = nullptr;
+  /// Keeps what comes before its turn, and has what an earlier download left, which `validator`
+  /// describes too; owned by the caller for as long as the sink. Null: that is lost at the end.
+  PartShelf* shelf = nullptr;
 };
 
 /// A part of a file, to be read into memory.

@@ -121,6 +121,11 @@ Result<bool> SinkWriter::idle(Channel& channel) {
   return channel.pending_ == 0;
 }
 
+bool SinkWriter::is_behind() {
+  const std::lock_guard lock(mutex_);
+  return queued_ > limit_ / 2;
+}
+
 void SinkWriter::discard(Channel& channel) {
   std::unique_lock lock(mutex_);
   less_.wait(lock, [&] { return !channel.in_work_; });

@@ -54,6 +54,8 @@ public:
   Buffer take_buffer();
   /// Hands over what is left; whether all is written. The error of a write that failed.
   Result<bool> idle(Channel& channel);
+  /// Whether the sinks are what holds the transfers up.
+  bool is_behind();
   /// Drops what is not written and the error; when it returns, the sink is not in use.
   void discard(Channel& channel);
   /// Hands over what is left and waits until it is written, or has failed.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,51 @@ public:
   }
   std::string text;
   std::size_t fail_at = 0;
+};
+
+/// A shelf in memory.
+class MemoryShelf : public fetch::PartShelf {
+public:
+  Result<void> put(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces) override {
+    ++puts;
+    if (full) return fail(Errc::no_space, "keeping a part: no space left on device");
+    std::string text;
+    for (const auto& piece : pieces) {
+      text.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    }
+    parts[offset] = std::move(text);
+    return {};
+  }
+  Result<std::vector<std::byte>> take(std::uint64_t offset) override {
+    const auto part = parts.extract(offset);
+    if (part.empty()) return fail(Errc::corrupt, "taking a part: it does not check");
+    const auto bytes = std::as_bytes(std::span(part.mapped()));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  }
+  std::vector<Part> list() override {
+    std::vector<Part> all = also_listed;
+    for (const auto& [offset, text] : parts) {
+      all.push_back({offset, text.size()});
+    }
+    return all;
+  }
+  void clear() override {
+    ++clears;
+    parts.clear();
+  }
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [offset, text] : parts) {
+      sum += text.size();
+    }
+    return sum;
+  }
+
+  std::map<std::uint64_t, std::string> parts; ///< by offset
+  std::vector<Part> also_listed;              ///< and not there, or at wrong places
+  bool full = false;
+  unsigned puts = 0;
+  unsigned clears = 0;
 };
 
 /// Downloads into memory and proves the digests, as the daemon does on disk.

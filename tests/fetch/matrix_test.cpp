@@ -153,10 +153,13 @@ HubOptions options_for(const TestHub& hub, const Case& one) {
 /// Runs one download with the fault in place.
 Result<void> run(TestHub& hub, const Case& one, const ListedFile& file, const GitOid& commit,
                  MemoryDownload& download) {
+  MemoryShelf shelf;
+  download.downloads[0].shelf = &shelf;
   if (one.restart) {
     HubClient first = HubClient::create(options_for(hub, one)).value();
     MemoryDownload half({file});
     half.stalled = [&] { return hub.silent(); };
+    half.downloads[0].shelf = &shelf;
     std::uint64_t got = 0;
     half.progress = [&](std::size_t, std::uint64_t bytes) { got = bytes; };
     half.cancel = [&] { return got >= file.size / 3; };
@@ -168,7 +171,9 @@ Result<void> run(TestHub& hub, const Case& one, const ListedFile& file, const Gi
     }
   }
   HubClient client = HubClient::create(options_for(hub, one)).value();
-  return client.download(k_repo, commit, download.downloads, {}, download);
+  auto done = client.download(k_repo, commit, download.downloads, {}, download);
+  if (done) CHECK(shelf.parts.empty());
+  return done;
 }
 
 void check(TestHub& hub, const Case& one, const ListedFile& file, const std::string& bytes,

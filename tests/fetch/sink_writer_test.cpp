@@ -158,3 +158,26 @@ TEST_CASE("SinkWriter writes all that was handed over before it ends", "[fetch][
   }
   CHECK(slow.kept == content);
 }
+
+TEST_CASE("SinkWriter tells whether its sinks are behind", "[fetch][writer]") {
+  class Gate final : public ByteSink {
+  public:
+    Result<void> write(std::span<const std::byte>) override {
+      open.wait(false);
+      return {};
+    }
+    std::atomic<bool> open{false};
+  };
+  Gate gate;
+  SinkWriter::Channel channel;
+  SinkWriter writer(k_limit, ignore_wake);
+  CHECK_FALSE(writer.is_behind());
+  REQUIRE(writer.write(channel, gate, numbered(k_limit / 2, 1)));
+  CHECK_FALSE(writer.is_behind());
+  REQUIRE(writer.write(channel, gate, numbered(SinkWriter::k_chunk, 2)));
+  CHECK(writer.is_behind());
+  gate.open = true;
+  gate.open.notify_all();
+  writer.drain(channel);
+  CHECK_FALSE(writer.is_behind());
+}
