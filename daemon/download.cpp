@@ -128,7 +128,7 @@ Result<Batch> open_batch(DownloadContext& context, std::string_view what,
       continue;
     }
     if (!sink) return fail(std::move(sink).error());
-    space->use((*sink)->offset());
+    space->use((*sink)->bytes_here());
     batch.sinks.push_back(*std::move(sink));
     batch.index.push_back(i);
   }
@@ -141,7 +141,8 @@ Result<void> fetch_batch(DownloadContext& context, const RepoId& repo, const Git
   for (std::size_t i = 0; i < batch.sinks.size(); ++i) {
     context.job.progress().done += batch.sinks[i]->offset();
     downloads.push_back({*wanted[batch.index[i]].file, batch.sinks[i]->offset(),
-                         batch.sinks[i]->validator(), batch.sinks[i].get()});
+                         batch.sinks[i]->validator(), batch.sinks[i].get(),
+                         batch.sinks[i]->is_small() ? nullptr : batch.sinks[i].get()});
   }
   BatchHost host(context, batch.sinks);
   auto downloaded = context.client.download(repo, commit, downloads, context.token, host);

@@ -49,9 +49,18 @@ Result<void> FileSink::write(std::span<const std::byte> bytes) {
   return ingest_->write(bytes);
 }
 
+std::uint64_t FileSink::bytes_here() const {
+  if (ingest_ == nullptr) return 0;
+  std::uint64_t sum = ingest_->offset();
+  for (const store::ShelvedPart& part : ingest_->shelved()) {
+    sum += part.length;
+  }
+  return sum;
+}
+
 // The note of a partial file: two lines, origin and ETag.
 fetch::Validator FileSink::validator() const {
-  if (ingest_ == nullptr || ingest_->offset() == 0) return {};
+  if (bytes_here() == 0) return {};
   const std::string note = ingest_->note();
   const auto end = note.find('\n');
   if (end == std::string::npos || !note.ends_with('\n') || end + 1 == note.size()) return {};
@@ -94,6 +103,33 @@ Result<void> FileSink::commit_all(std::span<FileSink* const> sinks) {
 Result<void> FileSink::restart() {
   if (ingest_ == nullptr) return open_ingest();
   return ingest_->restart();
+}
+
+Result<void> FileSink::put(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces) {
+  MODELD_TRY(open_ingest());
+  auto kept = ingest_->shelve(offset, pieces);
+  if (!kept) log_warning("keeping a part that came early: {}", kept.error().message);
+  return kept;
+}
+
+Result<std::vector<std::byte>> FileSink::take(std::uint64_t offset) {
+  MODELD_TRY(open_ingest());
+  auto bytes = ingest_->unshelve(offset);
+  if (!bytes) log_warning("{}; it is fetched again", bytes.error().message);
+  return bytes;
+}
+
+std::vector<fetch::PartShelf::Part> FileSink::list() {
+  std::vector<Part> parts;
+  if (ingest_ == nullptr) return parts;
+  for (const store::ShelvedPart& part : ingest_->shelved()) {
+    parts.push_back({part.offset, part.length});
+  }
+  return parts;
+}
+
+void FileSink::clear() {
+  if (ingest_ != nullptr) ingest_->clear_shelf();
 }
 
 } // namespace modeld::daemon

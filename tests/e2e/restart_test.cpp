@@ -7,6 +7,8 @@
 
 #include <poll.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <fstream>
 #include <random>
 
@@ -36,6 +38,20 @@ std::string detached(const PrivateDaemon& daemon, const std::vector<std::string>
   const Finished started = daemon.ctl(arguments);
   REQUIRE(started.status == 0);
   return started.out.substr(0, started.out.size() - 1);
+}
+
+/// Bytes of one file of that size that the storage was asked for.
+std::uint64_t asked_bytes(const TestHub& hub, std::uint64_t size) {
+  std::uint64_t sum = 0;
+  for (const SeenRequest& seen : hub.requests()) {
+    if (seen.request.origin != Origin::data || seen.request.method != "GET") continue;
+    std::uint64_t first = 0;
+    std::uint64_t last = size - 1;
+    const std::string range(seen.request.header("Range"));
+    static_cast<void>(std::sscanf(range.c_str(), "bytes=%" SCNu64 "-%" SCNu64, &first, &last));
+    sum += last + 1 - first;
+  }
+  return sum;
 }
 
 } // namespace
@@ -88,6 +104,52 @@ TEST_CASE("a download goes on behind a kill where it stopped", "[e2e][restart][k
     if (seen.request.method != "GET" || seen.request.origin != Origin::data) continue;
     CHECK_THAT(std::string(seen.request.header("Range")), Contains("bytes="));
   }
+}
+
+TEST_CASE("parts that came ahead of a hanging one outlive the daemon, and a cancel",
+          "[e2e][restart][kill][shelf]") {
+  constexpr std::uint64_t k_part = 4U << 20;
+  const std::string how = GENERATE("kill", "stop", "cancel");
+  INFO(how);
+  TestHub hub;
+  const std::string big = random_bytes(40U << 20, 3);
+  hub.add_repo("org/big", {{"big.bin", big}});
+  FaultRule hang;
+  hang.fault = "stall";
+  hang.at = 300'000;
+  hang.match.origin = Origin::data;
+  hang.match.covers = k_part - 1;
+  hang.match.times = 0;
+  hub.misbehave(hang);
+  PrivateDaemon daemon(hub.endpoint());
+  const std::string id = detached(daemon, {"pull", "--detach", "org/big"});
+  const auto kept = [&](std::string_view kind, std::uint64_t tail) {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(daemon.root() / "tmp")) {
+      const bool is_one = entry.path().filename().string().find(kind) != std::string::npos;
+      if (is_one) bytes += entry.file_size() - tail;
+    }
+    return bytes;
+  };
+  REQUIRE(wait_until([&] { return kept(".at-", 32) >= 6 * k_part; }));
+  if (how == "kill") daemon.kill();
+  if (how == "stop") daemon.stop();
+  if (how == "cancel") {
+    REQUIRE(daemon.ctl({"cancel", id}).status == 0);
+    REQUIRE(wait_until([&] { return state_of(daemon, id) == "cancelled"; }));
+  }
+  const std::uint64_t here = kept(".part", 0) + kept(".at-", 32);
+  CHECK(here >= 6 * k_part);
+  hub.script().clear();
+  hub.forget_requests();
+  if (how != "cancel") daemon.start();
+  const Finished pulled = daemon.ctl({"pull", "org/big"});
+  INFO(pulled.err);
+  REQUIRE(pulled.status == 0);
+  const std::filesystem::path folder = pulled.out.substr(0, pulled.out.size() - 1);
+  CHECK(std::filesystem::file_size(folder / "big.bin") == big.size());
+  CHECK(asked_bytes(hub, big.size()) == big.size() - here);
+  CHECK(std::filesystem::is_empty(daemon.root() / "tmp"));
 }
 
 TEST_CASE("a client that watches sees its job through a restart of the daemon", "[e2e][restart]") {
