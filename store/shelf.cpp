@@ -28,7 +28,11 @@ Result<std::vector<std::byte>> read_whole(const Disk& disk, const std::string& p
     const ssize_t n =
         pread(file.get(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail(from_errno(n < 0 ? errno : EIO, fmt::format("reading '{}'", path)));
+    if (n < 0) return fail(from_errno(errno, fmt::format("reading '{}'", path)));
+    if (n == 0) {
+      return fail(Errc::corrupt,
+                  fmt::format("reading '{}': {} bytes, expected are {}", path, at, bytes.size()));
+    }
     at += static_cast<std::size_t>(n);
   }
   return bytes;
@@ -109,7 +113,8 @@ Result<void> Shelf::put(std::uint64_t offset, std::span<const std::vector<std::b
 Result<std::vector<std::byte>> Shelf::take(std::uint64_t offset) {
   const auto part = parts_.find(offset);
   if (part == parts_.end()) {
-    return fail(Errc::not_found, fmt::format("taking the part at {} of '{}'", offset, partial_));
+    return fail(Errc::not_found,
+                fmt::format("taking the part at {} of '{}': there is none", offset, partial_));
   }
   const std::uint64_t length = part->second;
   parts_.erase(part);

@@ -58,9 +58,20 @@ Result<void> resume(Store& store) {
   store::Expected expected;
   expected.size = 10;
   expected.sha256 = sha("0123456789");
+  constexpr std::string_view k_text = "0123456789";
+  constexpr std::uint64_t k_ahead = 7; // from here on the bytes come before the others
   MODELD_ASSIGN(auto ingest, store.resume_ingest("part", expected));
-  for (std::uint64_t at = ingest->offset(); at < 10; ++at) {
-    MODELD_TRY(ingest->write(bytes_of(std::string_view("0123456789").substr(at, 1))));
+  if (ingest->offset() <= k_ahead && ingest->shelved().empty()) {
+    const auto ahead = bytes_of(k_text.substr(k_ahead));
+    const std::vector<std::byte> piece(ahead.begin(), ahead.end());
+    MODELD_TRY(ingest->shelve(k_ahead, {&piece, 1}));
+  }
+  while (ingest->offset() < k_text.size()) {
+    if (const auto ahead = ingest->unshelve(ingest->offset())) {
+      MODELD_TRY(ingest->write(*ahead));
+    } else {
+      MODELD_TRY(ingest->write(bytes_of(k_text.substr(ingest->offset(), 1))));
+    }
   }
   MODELD_TRY(ingest->commit());
   return {};
