@@ -2,6 +2,7 @@
 #include "daemon/file_sink.hpp"
 
 #include "daemon/log.hpp"
+#include "store/space.hpp"
 
 #include <vector>
 
@@ -79,7 +80,8 @@ Result<void> FileSink::prove() {
   MODELD_TRY(open_ingest()); // an empty file has no first byte
   auto proved = ingest_->prove();
   if (proved) return {};
-  ingest_.reset(); // a restart begins anew
+  need_again(); // a restart begins anew
+  ingest_.reset();
   return fail(std::move(proved).error());
 }
 
@@ -100,8 +102,13 @@ Result<void> FileSink::commit_all(std::span<FileSink* const> sinks) {
   return done;
 }
 
+void FileSink::need_again() {
+  if (expected_.space != nullptr) expected_.space->need(ingest_->offset());
+}
+
 Result<void> FileSink::restart() {
   if (ingest_ == nullptr) return open_ingest();
+  need_again();
   return ingest_->restart();
 }
 

@@ -58,6 +58,8 @@ private:
   FileSink(store::Store& store, store::Expected expected, std::string key)
       : store_(store), expected_(std::move(expected)), key_(std::move(key)) {}
   Result<void> open_ingest();
+  /// What is here goes, and comes once more.
+  void need_again();
 
   store::Store& store_;
   store::Expected expected_;
