@@ -37,7 +37,8 @@ public:
   Host& operator=(const Host&) = delete;
   virtual ~Host() = default;
 
-  /// True: stop within 100 ms with Errc::cancelled. Asked at least ten times a second.
+  /// True: stop within 100 ms, and what putting parts on shelves takes, with Errc::cancelled. Asked
+  /// at least ten times a second.
   virtual bool cancelled() = 0;
   virtual void on_notice(const Notice&) {}
 
