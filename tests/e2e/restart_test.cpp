@@ -148,7 +148,9 @@ TEST_CASE("parts that came ahead of a hanging one outlive the daemon, and a canc
   REQUIRE(pulled.status == 0);
   const std::filesystem::path folder = pulled.out.substr(0, pulled.out.size() - 1);
   CHECK(std::filesystem::file_size(folder / "big.bin") == big.size());
-  CHECK(asked_bytes(hub, big.size()) == big.size() - here);
+  // On a busy machine a part may be late and asked for once more.
+  CHECK(asked_bytes(hub, big.size()) >= big.size() - here);
+  CHECK(asked_bytes(hub, big.size()) < big.size() - here + k_part);
   CHECK(std::filesystem::is_empty(daemon.root() / "tmp"));
 }
 
