@@ -103,11 +103,12 @@ Result<fetch::Token> wanted_token(CommandContext& context, const LoginOptions& o
   if (options.stored.empty()) return ask_for_token(context);
   MODELD_ASSIGN(auto stored, fetch::find_stored_token(fetch::ProcessEnvironment(), options.stored));
   if (!stored.expires) return std::move(stored.token);
-  return fail(Errc::invalid_argument,
-              fmt::format("keeping the token '{}': it is of a login by browser, and only hf renews it",
-                          options.stored),
-              "hf auth switch makes it the one that is used here too; or make a token at the Hub "
-              "under settings/tokens");
+  return fail(
+      Errc::invalid_argument,
+      fmt::format("keeping the token '{}': it is of a login by browser, and only hf renews it",
+                  options.stored),
+      "hf auth switch makes it the one that is used here too; or make a token at the Hub "
+      "under settings/tokens");
 }
 
 Result<int> login(CommandContext& context, const LoginOptions& options) {
