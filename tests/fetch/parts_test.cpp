@@ -5,6 +5,7 @@
 #include "fetch/bandwidth.hpp"
 #include "fetch/range_tuner.hpp"
 #include "tests/fetch/fetch_hosts.hpp"
+#include "tests/fetch/one_file_hub.hpp"
 #include "tests/fetch/test_bytes.hpp"
 #include "tests/hub/test_hub.hpp"
 
@@ -20,34 +21,15 @@ const RepoId k_repo{"org/name"};
 constexpr std::uint64_t k_part = 64 << 10;
 constexpr std::size_t k_size = (1 << 20) + 13;
 
-struct Fixture {
-  Fixture() : bytes(random_bytes(k_size)) {
-    commit = GitOid::parse(hub.add_repo("org/name", {{"model.bin", bytes}})).value();
-    TestHost host;
-    options.endpoint = hub.endpoint();
-    options.part_bytes = k_part;
-    files = HubClient::create(options).value().list(k_repo, commit, {}, host).value();
-    hub.forget_requests();
-  }
-  Result<void> fetch(MemoryDownload& download) {
+struct Fixture : OneFileHub {
+  Fixture() : OneFileHub(k_size, k_part) {}
+  Result<void> fetch(MemoryDownload& download) const {
     download.stalled = [this] { return hub.silent(); };
-    return HubClient::create(options).value().download(k_repo, commit, download.downloads, {},
-                                                       download);
+    return OneFileHub::fetch(download);
   }
-  FaultRule at_middle(std::string name, std::uint64_t at = 0) const {
-    FaultRule rule;
-    rule.fault = std::move(name);
-    rule.at = at;
-    rule.match.origin = Origin::data;
-    rule.match.covers = k_size / 2;
-    return rule;
+  static FaultRule at_middle(std::string name, std::uint64_t at = 0) {
+    return rule_at(std::move(name), k_size / 2, at);
   }
-
-  std::string bytes;
-  TestHub hub;
-  GitOid commit;
-  HubOptions options;
-  std::vector<ListedFile> files;
 };
 
 } // namespace

@@ -5,8 +5,7 @@
 
 #include "fetch/hub_client.hpp"
 #include "tests/fetch/fetch_hosts.hpp"
-#include "tests/fetch/test_bytes.hpp"
-#include "tests/hub/test_hub.hpp"
+#include "tests/fetch/one_file_hub.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -19,7 +18,6 @@ using namespace modeld::test;
 
 namespace {
 
-const RepoId k_repo{"org/name"};
 constexpr std::uint64_t k_part = 256 << 10;
 constexpr std::uint64_t k_size = 16 * k_part + 13;
 
@@ -34,15 +32,8 @@ struct Left {
   Validator validator;
 };
 
-struct Fixture {
-  Fixture() : bytes(random_bytes(k_size)) {
-    commit = GitOid::parse(hub.add_repo("org/name", {{"model.bin", bytes}})).value();
-    TestHost host;
-    options.endpoint = hub.endpoint();
-    options.part_bytes = k_part;
-    files = HubClient::create(options).value().list(k_repo, commit, {}, host).value();
-    hub.forget_requests();
-  }
+struct Fixture : OneFileHub {
+  Fixture() : OneFileHub(k_size, k_part) {}
 
   Result<void> fetch(MemoryDownload& download) {
     // Time goes on in small steps, and only while nothing else can: a busy machine changes nothing.
@@ -53,17 +44,12 @@ struct Fixture {
       };
     }
     download.downloads[0].shelf = &shelf;
-    return HubClient::create(options).value().download(k_repo, commit, download.downloads, {},
-                                                       download);
+    return OneFileHub::fetch(download);
   }
 
   /// Answers that cover this byte of the file.
   void misbehave(std::string name, std::uint64_t covers, std::uint64_t at = 0, unsigned times = 0) {
-    FaultRule rule;
-    rule.fault = std::move(name);
-    rule.at = at;
-    rule.match.origin = Origin::data;
-    rule.match.covers = covers;
+    FaultRule rule = rule_at(std::move(name), covers, at);
     rule.match.times = times;
     hangs = hangs || rule.fault == "stall";
     hub.misbehave(rule);
@@ -103,11 +89,6 @@ struct Fixture {
     return sum;
   }
 
-  std::string bytes;
-  TestHub hub;
-  GitOid commit;
-  HubOptions options;
-  std::vector<ListedFile> files;
   MemoryShelf shelf;
   bool hangs = false; ///< an answer may
 };
