@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace modeld::fetch {
 namespace {
@@ -94,19 +95,21 @@ void FileFetch::excuse(Clock::time_point now) {
   }
 }
 
-std::unique_ptr<RangeFetch> FileFetch::make_range(std::uint64_t first, std::uint64_t end,
-                                                  RangeFetch::Kind kind) {
-  return std::make_unique<RangeFetch>(context_, file_, source_, *this, first, end, kind);
+FileFetch::Part& FileFetch::add_part(std::uint64_t end) {
+  Part& part = parts_.emplace_back();
+  part.first = std::exchange(planned_, end);
+  part.end = end;
+  return part;
+}
+
+void FileFetch::ask_for(Part& part, RangeFetch::Kind kind) {
+  part.range =
+      std::make_unique<RangeFetch>(context_, file_, source_, *this, part.first, part.end, kind);
 }
 
 void FileFetch::open_sole() {
-  parts_.push_back({make_range(written_, file_.size, RangeFetch::Kind::sole),
-                    written_,
-                    file_.size,
-                    0,
-                    false,
-                    {}});
-  planned_ = file_.size;
+  planned_ = written_;
+  ask_for(add_part(file_.size), RangeFetch::Kind::sole);
 }
 
 /// The next part, if one is left, few enough are open and memory allows.
@@ -121,13 +124,9 @@ bool FileFetch::open_part() {
   if (context_.buffered + reserved > context_.options.max_buffer_bytes && !parts_.empty())
     return false;
   context_.buffered += reserved;
-  parts_.push_back({make_range(planned_, planned_ + size, RangeFetch::Kind::part),
-                    planned_,
-                    planned_ + size,
-                    reserved,
-                    false,
-                    {}});
-  planned_ += size;
+  Part& part = add_part(planned_ + size);
+  part.reserved = reserved;
+  ask_for(part, RangeFetch::Kind::part);
   plan_inherited();
   return true;
 }

@@ -58,8 +58,9 @@ private:
     RangeFetch::State state() const { return range ? range->state() : RangeFetch::State::done; }
   };
 
-  std::unique_ptr<RangeFetch> make_range(std::uint64_t first, std::uint64_t end,
-                                         RangeFetch::Kind kind);
+  /// What follows up to `end`.
+  Part& add_part(std::uint64_t end);
+  void ask_for(Part& part, RangeFetch::Kind kind);
   void open_sole();
   bool open_part();
   void close_parts();

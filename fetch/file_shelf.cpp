@@ -46,9 +46,7 @@ std::uint64_t FileFetch::next_gap_end() const {
 /// What the shelf has right behind the last part is planned already.
 void FileFetch::plan_inherited() {
   while (!inherited_.empty() && inherited_.front().offset == planned_) {
-    const std::uint64_t end = planned_ + inherited_.front().length;
-    parts_.push_back({nullptr, planned_, end, 0, true, {}});
-    planned_ = end;
+    add_part(planned_ + inherited_.front().length).inherited = true;
     inherited_.pop_front();
   }
 }
@@ -79,7 +77,7 @@ bool FileFetch::shelve(const Part& part) {
 bool FileFetch::take_back(Part& front) {
   const auto bytes = shelf_->take(front.first);
   if (!bytes || bytes->size() != front.end - front.first) {
-    front.range = make_range(front.first, front.end, RangeFetch::Kind::part);
+    ask_for(front, RangeFetch::Kind::part);
     front.inherited = false;
     return false;
   }
