@@ -90,13 +90,13 @@ Result<void> FileSink::commit_all(std::span<FileSink* const> sinks) {
   std::vector<store::BlobInfo> proved;
   for (FileSink* sink : sinks) {
     MODELD_TRY(sink->prove());
-    MODELD_ASSIGN(auto info, sink->ingest_->prove());
-    proved.push_back(std::move(info));
+    MODELD_ASSIGN(const auto info, sink->ingest_->prove());
+    proved.push_back(info);
     ingests.push_back(sink->ingest_.get());
   }
   auto done = store::commit_all(ingests);
   for (std::size_t i = 0; i < sinks.size(); ++i) {
-    if (done) sinks[i]->committed_ = std::move(proved[i]);
+    if (done) sinks[i]->committed_ = proved[i];
     sinks[i]->ingest_.reset();
   }
   return done;

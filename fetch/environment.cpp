@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t k_max_file = 64 << 10;
 
 struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
+  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); } // read only
 };
 
 std::string value_of(const Environment& environment, std::string_view name) {

@@ -139,7 +139,7 @@ private:
 
   std::string absolute(const std::string& path) const;
   int before(DiskEvent& event) const;
-  Result<void> finish(int rc, const DiskEvent& event, std::string_view doing) const;
+  Result<void> finish(int error, const DiskEvent& event, std::string_view doing) const;
   int give(const std::string& path, std::uint32_t gid, std::uint32_t mode) const;
   template <class Call>
   Result<void> change(DiskEvent event, std::string_view doing, Call call) const;
