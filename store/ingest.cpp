@@ -182,22 +182,12 @@ std::string Ingest::note() const {
 
 Result<void> Ingest::shelve(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces) {
   State& s = *state_;
-  std::uint64_t length = 0;
-  for (const auto& piece : pieces) {
-    length += piece.size();
-  }
-  const std::uint64_t size = s.expected.size.value_or(std::numeric_limits<std::uint64_t>::max());
-  if (s.partial.empty() || offset > size || length > size - offset) {
-    return fail(Errc::invalid_argument,
-                fmt::format("keeping {} bytes at {} of '{}': it cannot be continued, or has only "
-                            "{} bytes",
-                            length, offset, s.what(), size));
-  }
   const std::uint64_t replaced = s.shelf.length_at(offset);
-  MODELD_TRY(s.shelf.put(offset, pieces, s.store->temporary("shelf")));
+  if (auto kept = s.shelf.put(offset, pieces, s.store->temporary("shelf")); !kept)
+    return fail(std::move(kept).error().context(fmt::format("storing '{}'", s.what())));
   if (s.expected.space == nullptr) return {};
   s.expected.space->need(replaced);
-  s.expected.space->use(length);
+  s.expected.space->use(s.shelf.length_at(offset));
   return {};
 }
 

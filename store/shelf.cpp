@@ -68,6 +68,7 @@ Result<std::vector<std::uint64_t>> shelved_offsets(const Disk& disk, std::string
 void Shelf::open(const Disk& disk, std::string partial, std::uint64_t begin, std::uint64_t end) {
   disk_ = &disk;
   partial_ = std::move(partial);
+  end_ = end;
   parts_.clear();
   const auto offsets = shelved_offsets(disk, partial_);
   if (!offsets) return; // what is there is fetched again
@@ -94,11 +95,12 @@ Result<void> Shelf::put(std::uint64_t offset, std::span<const std::vector<std::b
   for (const auto& piece : pieces) {
     length += piece.size();
   }
-  if (disk_ == nullptr || length == 0 || length > k_longest) {
+  if (disk_ == nullptr || length == 0 || length > k_longest || offset > end_ ||
+      length > end_ - offset) {
     return fail(Errc::invalid_argument,
-                fmt::format("keeping a part of '{}': {} bytes, allowed are 1 to {} of a file that "
-                            "can be continued",
-                            partial_, length, k_longest));
+                fmt::format("keeping {} bytes at {}: allowed are 1 to {} up to byte {} of a file "
+                            "that can be continued",
+                            length, offset, k_longest, end_));
   }
   auto done = write_whole(*disk_, temporary, pieces);
   if (done) done = disk_->rename(temporary, path_of(offset));

@@ -27,7 +27,8 @@ public:
   /// covers what another part has is removed.
   void open(const Disk& disk, std::string partial, std::uint64_t begin, std::uint64_t end);
 
-  /// Writes a part by way of a temporary file, which is gone afterwards in any case.
+  /// Writes a part by way of a temporary file, which is gone afterwards in any case. What is empty,
+  /// too long or beyond the file's end is refused (invalid_argument), as is all before open().
   Result<void> put(std::uint64_t offset, std::span<const std::vector<std::byte>> pieces,
                    const std::string& temporary);
   /// Gives a part back, and removes it, also where it does not check (corrupt). not_found.
@@ -44,6 +45,7 @@ private:
 
   const Disk* disk_ = nullptr;
   std::string partial_;
+  std::uint64_t end_ = 0;                        ///< of the file
   std::map<std::uint64_t, std::uint64_t> parts_; ///< offset, length
 };
 
